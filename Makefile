@@ -1,0 +1,47 @@
+# Each target prepares the virtual environment it needs by itself.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo train test lint bench soak test-matrix clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
+
+demo: $(READY) ## train a small agent in minutes and watch it play
+	$(BIN)/python experiments/train_ppo.py --preset demo
+
+train: $(READY) ## train the strong agent
+	$(BIN)/python experiments/train_ppo.py --preset train
+
+# Several threads in each of several processes only get in one another's way.
+test soak: export OMP_NUM_THREADS := 1
+
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+lint: $(READY) ## check style, formatting and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(READY) ## measure the speed
+	$(BIN)/python experiments/benchmark.py
+
+soak: $(READY) ## run the long tests
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m soak --hypothesis-profile soak
+
+test-matrix: $(READY) ## run the core's tests on the other Pythons and on the oldest dependencies
+	$(BIN)/python tests/matrix.py
+
+clean: ## remove the environment, build products and caches; runs/ stays
+	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
+	touch $@
