@@ -1,0 +1,4 @@
+"""Agents beyond random and greedy, by name."""
+
+#: Where each agent is, imported only when it is asked for.
+AGENTS = {"hoarder": "agents.hoarder:HoarderPolicy"}

@@ -1,0 +1,704 @@
+"""The vectorised core: how the game is played, for any number of games at once.
+
+No Python loop runs over games. The state is field-major (see :mod:`spite_env.state`); a decision touches, in each game,
+only the few cells that it changes, through flat indices ``row * num_games + game``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spite_env import position as positions_module
+from spite_env import streams
+from spite_env.actions import ActionTable
+from spite_env.observation import ObservationTable
+from spite_env.rules import Rules
+from spite_env.state import Bytes, Index, State
+from spite_env.streams import Purpose
+
+#: Called with the kind of an event, the games it happened in, and one array for each detail; see :attr:`Game.listener`.
+Listener = Callable[..., None]
+
+NO_WINNER = -1
+
+#: What a discard adds to the first four of its rows.
+_DISCARD_CHANGE = np.array([-1, -1, 1, 1]).astype(np.uint8)[:, None]
+
+
+@functools.cache
+def _discard_rows(rules: Rules) -> Index:
+    """Return the rows that a discard changes, int ``(6, 2, discards)`` by player and discard.
+
+    They are the card's count in the hand, the hand's size, the card's count in the pile, the pile's size, its top, and
+    its place 0.
+    """
+    rank, side = np.divmod(np.arange(rules.kinds * rules.side_piles), rules.side_piles)
+    player = np.arange(2)[:, None]
+    row = functools.partial(State.row, rules)
+    rows = np.broadcast_arrays(
+        row("hand", player, rank),
+        row("hand_size", player),
+        row("side_tally", player, side, rank),
+        row("pile_size", player, 1 + side),
+        row("pile_top", player, 1 + side),
+        row("pile", player, 1 + side, 0),
+    )
+    return np.stack(rows)
+
+
+class Game:
+    """A batch of games of Spite & Malice.
+
+    Args:
+        rules: The variant; default ``Rules()``.
+        num_games: Games in the batch.
+        seed: One integer (game 0 has that seed, game ``i`` a mix of it and ``i``), or one for each game.
+        encoding: ``"onehot"`` or ``"compact"``, see :class:`~spite_env.observation.ObservationTable`.
+        side_depth: Cards below the top of each side pile that an observation shows one by one.
+        autoreset: Whether an ended game is dealt anew within the step that ended it.
+
+    A game plays exactly as ``spite_and_malice_v0.env`` does after ``reset(seed=its seed)``. An ended game stays as it
+    ended, has an all-false mask and ignores its action until it is reset; with ``autoreset`` its flags, its result and
+    :attr:`final_observation` stay readable until its next step.
+
+    Attributes:
+        actions: The :class:`~spite_env.actions.ActionTable`.
+        observation: The :class:`~spite_env.observation.ObservationTable`.
+        state: The storage, hidden cards included; for reading only.
+        listener: None, or a function told of every event as it happens: ``listener(kind, games, **details)`` with the
+            kinds ``"play"`` (player, source, card, center), ``"discard"`` (player, card, side), ``"end_turn"``
+            (player), ``"recycle"`` (player, center, cards), ``"return"`` (player, tally), ``"draw"`` (player, card),
+            ``"end"`` (winner, points, truncated, forfeit; ``state.over`` says whether the match is over too),
+            ``"deal"`` () and, for a reset to a position, ``"position"`` (). Copies and pickles have none.
+
+    Raises:
+        ValueError: an argument out of range.
+    """
+
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        num_games: int = 1,
+        seed: int | Sequence[int] | NDArray[np.integer] = 0,
+        *,
+        encoding: str = "onehot",
+        side_depth: int = 3,
+        autoreset: bool = False,
+    ) -> None:
+        if isinstance(num_games, bool) or not isinstance(num_games, (int, np.integer)) or num_games < 1:
+            raise ValueError(f"num_games={num_games!r} is not allowed; it is an integer of 1 or more")
+        rules = rules if rules is not None else Rules()
+        self._attach(
+            rules,
+            State(rules, int(num_games)),
+            ActionTable(rules),
+            ObservationTable(rules, encoding, side_depth),
+            autoreset,
+        )
+        self.reset(seed=seed)
+
+    def _attach(
+        self, rules: Rules, state: State, actions: ActionTable, observation: ObservationTable, autoreset: bool
+    ) -> None:
+        self.rules = rules
+        self.state = state
+        self.actions = actions
+        self.observation = observation
+        self.autoreset = autoreset
+        self.num_games = state.num_games
+        self.listener: Listener | None = None
+        self._all = np.arange(self.num_games)
+        self._mask: NDArray[np.bool_] | None = None
+        self._ended_games: Index = self._all[:0]
+        self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
+        self._discard_rows = _discard_rows(rules)
+
+    @classmethod
+    def from_positions(
+        cls,
+        rules: Rules,
+        positions: Sequence[Mapping[str, Any]],
+        seed: int | Sequence[int] | NDArray[np.integer] = 0,
+        **options: Any,
+    ) -> Game:
+        """Return a batch with one game for each position (see :mod:`spite_env.position`); ``options`` as for `Game`.
+
+        Raises:
+            ValueError: an impossible position; the message says which and why.
+        """
+        game = cls(rules, len(positions), seed, **options)
+        game.reset(seed=seed, positions=positions)
+        return game
+
+    # What a game shows
+
+    @property
+    def current_player(self) -> NDArray[np.int64]:
+        """The player to move, int64 ``(num_games,)``; in an ended game the last one who could."""
+        return self.state.player.astype(np.int64)
+
+    @property
+    def terminated(self) -> NDArray[np.bool_]:
+        """Whether each game (or match) ended by its rules, bool ``(num_games,)``."""
+        return self.state.terminated.copy()
+
+    @property
+    def truncated(self) -> NDArray[np.bool_]:
+        """Whether each game (or match) was cut at its limit, bool ``(num_games,)``."""
+        return self.state.truncated.copy()
+
+    @property
+    def winner(self) -> NDArray[np.int8]:
+        """The winner of each ended game (or match), int8 ``(num_games,)``; -1 is none."""
+        return self.state.winner.copy()
+
+    @property
+    def points(self) -> NDArray[np.int16]:
+        """Points of both players, int16 ``(num_games, 2)``: of an ended game's winner, or the scores of a match."""
+        return self.state.points.T.copy()
+
+    @property
+    def final_observation(self) -> Bytes:
+        """With ``autoreset``, both players' views of the games that ended in their last step.
+
+        uint8 ``(num_games, 2, features)``; zeros for the other games.
+        """
+        final = np.zeros((self.num_games, *self._ended_observations.shape[1:]), np.uint8)
+        final[self._ended_games] = self._ended_observations
+        return final
+
+    def legal_actions(self, indices: ArrayLike | None = None) -> NDArray[np.bool_]:
+        """Return the mover's legal actions in all games, or in those in ``indices``.
+
+        Returns:
+            bool ``(games, n)``; all false where a game has ended. It is stored action by action (its transpose is
+            C-contiguous), and read-only: copy it to change it.
+        """
+        if indices is not None:
+            mask = self._legal(self._checked_games(indices, repeats=True))
+            mask.flags.writeable = False
+            return mask.T
+        if self._mask is None:
+            self._mask = self._legal(slice(None))
+            self._mask.flags.writeable = False
+        return self._mask.T
+
+    def observe(self, viewer: int | None = None, indices: ArrayLike | None = None) -> Bytes:
+        """Return what the mover sees in all games (or in those in ``indices``), or what player ``viewer`` sees.
+
+        Returns:
+            uint8 ``(games, features)``, described by :attr:`observation`; a new array, stored feature by feature (its
+            transpose is C-contiguous).
+        """
+        if viewer is not None and (isinstance(viewer, bool) or viewer not in (0, 1)):
+            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1 or None (the mover)")
+        games = None if indices is None else self._checked_games(indices, repeats=True)
+        return self.observation.encode(self.state, viewer, games)
+
+    def position(self, index: int) -> dict[str, Any]:
+        """Return the whole state of one game, hidden cards included, as a position."""
+        return positions_module.read(self.state, index)
+
+    def copy(self, indices: ArrayLike | None = None) -> Game:
+        """Return an independent ``Game`` of copies of all games, or of those in ``indices`` (repeats allowed)."""
+        games = self._all if indices is None else self._checked_games(indices, repeats=True)
+        copied = self.__class__.__new__(self.__class__)
+        copied._attach(self.rules, self.state.take(games), self.actions, self.observation, self.autoreset)
+        kept = np.flatnonzero(np.isin(games, self._ended_games))
+        copied._ended_games = kept
+        copied._ended_observations = self._ended_observations[np.searchsorted(self._ended_games, games[kept])]
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "listener": None, "_mask": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Game:
+        return self.copy()
+
+    # What changes it
+
+    def reset(
+        self,
+        indices: ArrayLike | None = None,
+        seed: int | Sequence[int] | NDArray[np.integer] | None = None,
+        positions: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Deal all games anew, or those in ``indices``.
+
+        Args:
+            indices: The games, no one twice.
+            seed: As for :class:`Game`, counted over the games reset; None goes to each game's next episode.
+            positions: Start these games from positions instead of a deal, one for each game reset.
+
+        Raises:
+            ValueError: an impossible index, seed or position; nothing is changed then.
+        """
+        s = self.state
+        games = self._all if indices is None else self._checked_games(indices)
+        if seed is None:
+            seeds, episodes = s.seed[games], s.episode[games] + np.uint64(1)
+        else:
+            seeds, episodes = streams.seeds_for(seed, games.size), np.zeros(games.size, np.uint64)
+        parsed = None if positions is None else positions_module.parse(self.rules, positions, games.size)
+        s.seed[games] = seeds
+        s.episode[games] = episodes
+        self._clear_result(games)
+        self._open_episode(games)
+        if parsed is None:
+            self._deal(games)
+        else:
+            positions_module.place(s, games, parsed)
+            self._tell("position", games)
+        self._mask = None
+
+    def revisit(self, episodes: ArrayLike, game_numbers: ArrayLike, starters: ArrayLike) -> None:
+        """Deal all games as their seeds deal them in given episodes, and there within a match; for tools.
+
+        Args:
+            episodes: Each game's episode, integers ``(num_games,)``; 0 is the one that ``reset(seed=...)`` deals.
+            game_numbers: Each game's number within its match.
+            starters: Who starts the games whose number is not 0; who starts the others is up to the rules.
+        """
+        s = self.state
+        s.episode[:] = episodes
+        self._clear_result(self._all)
+        self._open_episode(self._all)
+        s.game_number[:] = game_numbers
+        self._open_game(self._all)
+        later = s.game_number > 0
+        self._deal(self._all[~later])
+        self._deal(self._all[later], np.asarray(starters, np.uint8)[later])
+        self._mask = None
+
+    def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
+        """Make one decision in every game, or in those in ``indices``.
+
+        Args:
+            actions: Integers ``(num_games,)``, or one for each of ``indices``. Those of ended games are ignored.
+            indices: The games, no one twice.
+
+        Raises:
+            ValueError: an action that is not legal (the first one is named, with its game and what is legal there), or
+                arguments of a wrong shape or type; nothing is changed then.
+        """
+        games = self._all if indices is None else self._checked_games(indices)
+        chosen = self._checked_actions(actions, games.size)
+        s = self.state
+        live = ~s.over[games]
+        if np.count_nonzero(live) < live.size:
+            games, chosen = games[live], chosen[live]
+        self._check_legal(games, chosen)
+        if self.autoreset:
+            self._clear_result(games)
+        steps = s.steps[games] + 1
+        s.steps[games] = steps
+        at_limit = steps >= self.rules.max_steps
+        is_play = chosen < self.actions.num_plays
+        passing = games
+        if np.count_nonzero(is_play):
+            self._play(games[is_play], chosen[is_play])
+            passing, chosen = games[~is_play], chosen[~is_play]
+        is_end = chosen == self.actions.end_turn
+        if np.count_nonzero(is_end):
+            self._tell("end_turn", passing[is_end], player=s.player[passing[is_end]])
+            self._discard(passing[~is_end], chosen[~is_end])
+        else:
+            self._discard(passing, chosen)
+        self._pass_turn(passing)
+        if np.count_nonzero(at_limit):
+            late = games[at_limit]
+            self._end(late[~s.over[late] & (s.steps[late] > 0)], NO_WINNER, truncated=True)
+        self._settle(games)
+
+    def forfeit(self, indices: ArrayLike) -> None:
+        """End games (or matches) as lost by the player to move.
+
+        The other player wins, with the cards left in the loser's pay-off pile as points. Ended games stay as they are.
+
+        Raises:
+            ValueError: an impossible index.
+        """
+        games = self._checked_games(indices)
+        games = games[~self.state.over[games]]
+        if self.autoreset:
+            self._clear_result(games)
+        self._end(games, (1 - self.state.player[games]).astype(np.int8), forfeit=True)
+        self._settle(games)
+
+    # Checks
+
+    def _checked_games(self, indices: ArrayLike, *, repeats: bool = False) -> Index:
+        games = np.asarray(indices)
+        if games.size == 0:
+            games = games.astype(np.intp)
+        if games.ndim != 1 or games.dtype.kind not in "iu":
+            raise ValueError(
+                f"indices must be integers of shape (k,), got {games.dtype} of shape {games.shape}: {indices!r}"
+            )
+        wrong = (games < 0) | (games >= self.num_games)
+        if wrong.any():
+            raise ValueError(f"game {games[wrong][0]} does not exist; games are 0 to {self.num_games - 1}")
+        games = games.astype(np.intp)
+        if not repeats:
+            ordered = np.sort(games)
+            twice = ordered[1:] == ordered[:-1]
+            if twice.any():
+                raise ValueError(f"game {ordered[1:][twice][0]} is named twice in indices")
+        return games
+
+    def _checked_actions(self, actions: ArrayLike, count: int) -> Index:
+        chosen = np.asarray(actions)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.intp)
+        if chosen.dtype.kind not in "iu" or chosen.shape != (count,):
+            raise ValueError(
+                f"actions must be integers of shape ({count},), got {chosen.dtype} of shape {chosen.shape}: {actions!r}"
+            )
+        return chosen.astype(np.intp)
+
+    def _check_legal(self, games: Index, chosen: Index) -> None:
+        exists = chosen.view(np.uintp) < self.actions.n
+        some = chosen if np.count_nonzero(exists) == exists.size else np.where(exists, chosen, 0)
+        if self._mask is None and games.size < self.num_games:
+            legal = self._legal(games)[some, np.arange(games.size)]
+        else:
+            legal = self.legal_actions()[games, some]
+        legal &= exists
+        if np.count_nonzero(legal) < legal.size:
+            first = int(np.argmin(legal))
+            raise ValueError(self._refusal(int(chosen[first]), int(games[first])))
+
+    def _refusal(self, action: int, game: int) -> str:
+        table = self.actions
+        name = f"{action} ({table.text(action)})" if 0 <= action < table.n else f"{action}"
+        legal = np.flatnonzero(self._legal(np.array([game]))[:, 0])
+        listed = ", ".join(f"{number} ({table.text(number)})" for number in legal.tolist())
+        return f"action {name} is not legal in game {game}; the legal actions are {listed}"
+
+    # The rules
+
+    def _legal(self, at: slice | Index) -> NDArray[np.bool_]:
+        """Return the legal actions of some games, bool ``(n, games)``."""
+        s, rules, table = self.state, self.rules, self.actions
+        player = s.player[at]
+        held = self._of_player(s.hand, at, player) > 0
+        tops = self._of_player(s.pile_top, at, player)
+        need = s.center_size[:, at] + np.uint8(1)
+        over = s.over[at]
+        count = player.size
+        mask = np.empty((table.n, count), np.bool_)
+        plays = mask[: table.num_plays].reshape(rules.center_piles, table.num_sources, count)
+        np.equal(tops, need[:, None], out=plays[:, : rules.side_piles + 1])
+        plays[:, : rules.side_piles + 1] |= tops == rules.kinds
+        natural = s.center_size[:, at].astype(np.intp) * count + np.arange(count)
+        plays[:, -2] = held.reshape(-1)[natural]
+        plays[:, -1] = held[-1]
+        mask[table.num_plays : table.end_turn].reshape(rules.kinds, rules.side_piles, count)[:] = held[:, None]
+        mask[table.end_turn] = ~held.any(axis=0)
+        if np.count_nonzero(over):
+            mask[:, over] = False
+        return mask
+
+    def _play(self, games: Index, actions: Index) -> None:
+        """Play a card to a centre pile; then, in this order: win check, recycling, mid-turn refill."""
+        if not games.size:
+            return
+        s, rules, n = self.state, self.rules, self.num_games
+        piles = rules.side_piles + 1
+        center, source = np.divmod(actions, self.actions.num_sources)
+        player = s.player[games].astype(np.intp)
+        height_at = center * n + games
+        height = s.center_size.reshape(-1)[height_at].astype(np.intp)
+
+        from_pile = source < piles
+        card = np.where(source == piles, height + 1, rules.kinds).astype(np.uint8)
+        top_at = ((player * piles + source) * n + games)[from_pile]
+        card[from_pile] = s.pile_top.reshape(-1)[top_at]
+        self._tell("play", games, player=player, source=source, card=card, center=center)
+
+        self._uncover(top_at, games[from_pile])
+        from_side = from_pile & (source > 0)
+        tally_at = (player * rules.side_piles + source - 1) * rules.kinds + card - 1
+        s.side_tally.reshape(-1)[(tally_at * n + games)[from_side]] -= 1
+        from_hand = ~from_pile
+        self._take_from_hand(games[from_hand], player[from_hand], card[from_hand])
+
+        s.center_size.reshape(-1)[height_at] = height + 1
+        s.center_wild.reshape(-1)[(center * rules.ranks + height) * n + games] = card == rules.kinds
+
+        won = s.pile_size.reshape(-1)[player * piles * n + games] == 0
+        complete = (height + 1 == rules.ranks) & ~won
+        if np.count_nonzero(complete):
+            self._recycle(games[complete], center[complete])
+        if rules.refill_mid_turn:
+            empty = (s.hand_size.reshape(-1)[player * n + games] == 0) & ~won
+            self._refill(games[empty])
+        if np.count_nonzero(won):
+            self._end(games[won], player[won])
+
+    def _uncover(self, top_at: Index, games: Index) -> None:
+        """Take the top card off piles, given by their flat index."""
+        s, n = self.state, self.num_games
+        size = s.pile_size.reshape(-1)[top_at] - np.uint8(1)
+        s.pile_size.reshape(-1)[top_at] = size
+        pile = top_at // n
+        place = pile * s.pile.shape[2] + size
+        s.pile_top.reshape(-1)[top_at] = s.pile.reshape(-1)[place * n + games]
+
+    def _discard(self, games: Index, actions: Index) -> None:
+        if not games.size:
+            return
+        s = self.state
+        number = actions - self.actions.num_plays
+        player = s.player[games].astype(np.intp)
+        rank = number // self.rules.side_piles
+        card = (rank + 1).astype(np.uint8)
+        self._tell("discard", games, player=player, card=card, side=number - rank * self.rules.side_piles)
+        at = self._discard_rows[:, player, number]
+        at *= self.num_games
+        at += games
+        cells = s.cells.reshape(-1)
+        counts = cells[at[:4]]
+        counts += _DISCARD_CHANGE
+        cells[at[:4]] = counts
+        cells[at[4]] = card
+        cells[at[5] + counts[3].astype(np.intp) * self.num_games] = card
+
+    def _take_from_hand(self, games: Index, player: Index, card: Bytes) -> None:
+        s, n = self.state, self.num_games
+        s.hand.reshape(-1)[(player * self.rules.kinds + card - 1) * n + games] -= 1
+        s.hand_size.reshape(-1)[player * n + games] -= 1
+
+    def _pass_turn(self, games: Index) -> None:
+        if games.size:
+            self.state.player[games] ^= 1
+            self._refill(games)
+
+    def _refill(self, games: Index) -> None:
+        """Refill the mover's hand, returning set-aside cards first where the stock is short; then the stock check."""
+        if not games.size:
+            return
+        s, rules, n = self.state, self.rules, self.num_games
+        player = s.player[games].astype(np.intp)
+        size_at = player * n + games
+        lack = np.uint8(rules.hand_size) - s.hand_size.reshape(-1)[size_at]
+        if rules.recycle == "set_aside":
+            returning = (lack > s.stock_size[games]) & (s.set_aside_size[games] > 0)
+            if np.count_nonzero(returning):
+                self._return(games[returning])
+        stock = s.stock_size[games]
+        drawn = np.minimum(lack, stock)
+        self._draw(games, player, stock, drawn)
+        stock -= drawn
+        s.stock_size[games] = stock
+        s.hand_size.reshape(-1)[size_at] += drawn
+        ended = drawn < lack
+        if rules.stock_end == "empty":
+            ended |= (stock == 0) & (s.set_aside_size[games] == 0)
+        if np.count_nonzero(ended):
+            self._end(games[ended], NO_WINNER)
+
+    def _draw(self, games: Index, player: Index, stock: Bytes, drawn: Bytes) -> None:
+        """Move the top ``drawn`` of ``stock`` cards to hands, one a game at a time."""
+        s, n = self.state, self.num_games
+        stock_at = stock.astype(np.intp) * n + games
+        hand_at = (player * self.rules.kinds - 1) * n + games
+        for earlier in range(int(drawn.max())):
+            drawing = drawn > earlier
+            if np.count_nonzero(drawing) < drawing.size:
+                games, player, drawn = games[drawing], player[drawing], drawn[drawing]
+                stock_at, hand_at = stock_at[drawing], hand_at[drawing]
+            stock_at -= n
+            card = s.stock.reshape(-1)[stock_at]
+            s.hand.reshape(-1)[hand_at + card.astype(np.intp) * n] += 1
+            self._tell("draw", games, player=player, card=card)
+
+    def _recycle(self, games: Index, center: Index) -> None:
+        """Clear completed centre piles; their kings are kings again."""
+        s, rules = self.state, self.rules
+        heights = np.arange(rules.ranks)
+        rows = center[:, None] * rules.ranks + heights
+        wild_at = rows * self.num_games + games[:, None]
+        wild = s.center_wild.reshape(-1)[wild_at]
+        cards = np.where(wild, rules.kinds, heights + 1).astype(np.uint8)
+        s.center_wild.reshape(-1)[wild_at] = 0
+        s.center_size.reshape(-1)[center * self.num_games + games] = 0
+        if rules.recycle == "set_aside":
+            s.set_aside[:-1, games] += 1 - wild.T
+            s.set_aside[-1, games] += wild.sum(axis=1, dtype=np.uint8)
+            s.set_aside_size[games] += rules.ranks
+        elif rules.recycle == "bottom":
+            self._put_under_stock(games, streams.shuffle(cards, self._shuffle_keys(games)))
+        else:
+            old = s.stock_size[games]
+            most = int(old.max())
+            # The stock comes last: where a card stands decides its random number, and other games decide `most`.
+            pool = np.concatenate((cards, s.stock[:most, games].T), axis=1)
+            valid = np.ones(pool.shape, np.bool_)
+            valid[:, rules.ranks :] = np.arange(most) < old[:, None]
+            shuffled = streams.shuffle(pool, self._shuffle_keys(games), valid)
+            s.stock[: pool.shape[1], games] = shuffled.T
+            s.stock_size[games] = old + np.uint8(rules.ranks)
+        self._tell("recycle", games, player=s.player[games], center=center, cards=cards)
+
+    def _return(self, games: Index) -> None:
+        """Shuffle the set-aside cards and put them under the stock."""
+        s = self.state
+        tally = s.set_aside[:, games]
+        last = np.cumsum(tally, axis=0)
+        places = np.arange(int(last[-1].max()))
+        cards = 1 + (last[:, :, None] <= places).sum(axis=0, dtype=np.uint8)
+        valid = places < last[-1][:, None]
+        self._put_under_stock(games, streams.shuffle(cards, self._shuffle_keys(games), valid), last[-1])
+        s.set_aside[:, games] = 0
+        s.set_aside_size[games] = 0
+        self._tell("return", games, player=s.player[games], tally=tally)
+
+    def _put_under_stock(self, games: Index, cards: Bytes, count: NDArray[Any] | None = None) -> None:
+        """Put the first ``count`` (default: all) of each row of ``cards`` under the stock."""
+        s = self.state
+        added = np.full(games.size, cards.shape[1]) if count is None else count.astype(np.intp)
+        size = s.stock_size[games] + added
+        place = np.arange(int(size.max()))[:, None]
+        moved_at = np.maximum(place - added, 0) * self.num_games + games
+        below = cards.T[np.minimum(place[:, 0], cards.shape[1] - 1)]
+        s.stock[: place.size, games] = np.where(place < added, below, s.stock.reshape(-1)[moved_at])
+        s.stock_size[games] = size
+
+    def _shuffle_keys(self, games: Index) -> streams.Words:
+        s = self.state
+        occurrence = s.shuffles[games]
+        s.shuffles[games] = occurrence + 1
+        return streams.combine(streams.combine(s.key[games], Purpose.SHUFFLE), occurrence.astype(np.uint64))
+
+    def _end(self, games: Index, winner: NDArray[Any] | int, *, truncated: bool = False, forfeit: bool = False) -> None:
+        """End games, and with them their episodes; where a match goes on, deal its next game."""
+        s, rules = self.state, self.rules
+        winner = np.broadcast_to(np.asarray(winner, np.int8), games.shape)
+        left = s.pile_size[1 - winner.astype(np.intp) * (winner != NO_WINNER), 0, games]
+        points = left * (winner == np.arange(2)[:, None])
+        if rules.match_points is None or forfeit:
+            s.points[:, games] = points
+            s.winner[games] = winner
+            s.truncated[games] = truncated
+            s.terminated[games] = not truncated
+            s.over[games] = True
+            self._tell("end", games, winner=winner, points=points, truncated=truncated, forfeit=forfeit)
+            return
+        s.scores[:, games] += points
+        s.game_number[games] += 1
+        decided = (s.scores[:, games] >= rules.match_points).any(axis=0)
+        limit = ~decided & (s.game_number[games] >= rules.max_games)
+        s.winner[games] = np.where(decided, winner, NO_WINNER)
+        s.points[:, games] = np.where(decided | limit, s.scores[:, games], 0)
+        s.terminated[games] = decided
+        s.truncated[games] = limit
+        s.over[games] = decided | limit
+        self._tell("end", games, winner=winner, points=points, truncated=truncated, forfeit=forfeit)
+        going_on = games[~(decided | limit)]
+        if going_on.size:
+            self._open_game(going_on)
+            self._deal(going_on, 1 - s.starter[going_on])
+
+    def _settle(self, games: Index) -> None:
+        """Finish a change of some games: deal anew what it ended, if that is asked for."""
+        self._mask = None
+        if not self.autoreset:
+            return
+        s = self.state
+        ended = games[s.over[games]]
+        if ended.size:
+            final = s.take(ended)
+            observations = np.stack([self.observation.encode(final, viewer) for viewer in (0, 1)], axis=1)
+            all_ended = np.concatenate((self._ended_games, ended))
+            order = np.argsort(all_ended)
+            self._ended_games = all_ended[order]
+            self._ended_observations = np.concatenate((self._ended_observations, observations))[order]
+            s.episode[ended] += np.uint64(1)
+            s.over[ended] = False
+            self._open_episode(ended)
+            self._deal(ended)
+
+    def _clear_result(self, games: Index) -> None:
+        s = self.state
+        for flag in (s.terminated, s.truncated, s.over):
+            flag[games] = False
+        s.winner[games] = NO_WINNER
+        s.points[:, games] = 0
+        if self._ended_games.size:
+            kept = np.isin(self._ended_games, games, invert=True)
+            self._ended_games, self._ended_observations = self._ended_games[kept], self._ended_observations[kept]
+
+    def _open_episode(self, games: Index) -> None:
+        self.state.game_number[games] = 0
+        self.state.scores[:, games] = 0
+        self._open_game(games)
+
+    def _open_game(self, games: Index) -> None:
+        """Start the random numbers and the counters of a game."""
+        s = self.state
+        episode_key = streams.combine(s.seed[games], s.episode[games])
+        s.key[games] = streams.combine(episode_key, s.game_number[games].astype(np.uint64))
+        s.shuffles[games] = 0
+        s.steps[games] = 0
+
+    def _deal(self, games: Index, starter: Bytes | None = None) -> None:
+        """Deal games; without a given ``starter`` the rules name who starts."""
+        s, rules = self.state, self.rules
+        payoff, hand = rules.payoff_size, rules.hand_size
+        cards, named = self._shuffle_decks(games, deal_ties_anew=starter is None)
+        starter = named if starter is None else starter
+        piles = cards[:, : 2 * payoff].reshape(-1, 2, payoff)
+        hands = cards[:, 2 * payoff : 2 * (payoff + hand)].reshape(-1, hand)
+        stock = cards[:, 2 * (payoff + hand) :]
+        # One bin for each kind of card in each hand; cards count from 1.
+        bins = hands + np.arange(-1, (len(hands) - 1) * rules.kinds, rules.kinds)[:, None]
+        held = np.bincount(bins.reshape(-1), minlength=len(hands) * rules.kinds)
+        s.clear_table(games)
+        s.player[games] = starter
+        s.starter[games] = starter
+        s.deck[:, games] = np.array(rules.deck, np.uint8)[:, None]
+        s.hand[:, :, games] = held.reshape(-1, 2, rules.kinds).transpose(1, 2, 0)
+        s.hand_size[:, games] = hand
+        s.pile[:, 0, 1 : payoff + 1, games] = piles
+        s.pile_size[:, 0, games] = payoff
+        s.pile_top[:, 0, games] = piles[:, :, -1].T
+        s.stock[: stock.shape[1], games] = stock.T
+        s.stock_size[games] = stock.shape[1]
+        self._tell("deal", games)
+
+    def _shuffle_decks(self, games: Index, *, deal_ties_anew: bool) -> tuple[Bytes, Bytes]:
+        """Return shuffled decks, uint8 ``(games, num_cards)``, and who starts by the rules."""
+        s, rules = self.state, self.rules
+        keys = streams.combine(s.key[games], Purpose.DEAL)
+        deck = np.repeat(np.arange(1, rules.kinds + 1, dtype=np.uint8), rules.deck)
+        cards = streams.shuffle(deck, streams.combine(keys, 0))
+        if rules.first_player == "higher_payoff":
+            tops = [rules.payoff_size - 1, 2 * rules.payoff_size - 1]
+            attempt = 0
+            while deal_ties_anew and (tied := np.flatnonzero(cards[:, tops[0]] == cards[:, tops[1]])).size:
+                attempt += 1
+                cards[tied] = streams.shuffle(deck, streams.combine(keys[tied], attempt))
+            starter = (cards[:, tops[1]] > cards[:, tops[0]]).astype(np.uint8)
+        elif rules.first_player == "random":
+            coin = streams.words(streams.combine(s.key[games], Purpose.STARTER), 1)[:, 0]
+            starter = (coin >> np.uint64(63)).astype(np.uint8)
+        else:
+            starter = np.full(games.size, rules.first_player, np.uint8)
+        return cards, starter
+
+    # Helpers
+
+    def _of_player(self, field: Bytes, at: slice | Index, player: Bytes) -> Bytes:
+        """Select each game's player from a field of shape (2, ..., games) without a branch."""
+        first, second = field[0][..., at], field[1][..., at]
+        return first ^ ((first ^ second) & (np.uint8(0) - player))
+
+    def _tell(self, kind: str, games: Index, **details: Any) -> None:
+        if self.listener is not None:
+            self.listener(kind, games, **details)

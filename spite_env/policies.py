@@ -1,0 +1,158 @@
+"""The policy protocol, the policies random and greedy, and the look-up of policies by name.
+
+A policy plays any number of games at once. Its choices in a game depend on that game's policy seed and on what has
+happened there, never on the other games or on its place in the batch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spite_env import streams
+from spite_env.actions import ActionTable
+from spite_env.rules import Rules
+
+Actions = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+
+class Policy(Protocol):
+    """What plays one side of a batch of games.
+
+    A policy that ignores observations may say so with an attribute ``needs_observation = False``: it is then given
+    zeros, and saves the time that encoding takes.
+    """
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games 0 to ``num_games - 1``; ``seed`` determines all random choices."""
+
+    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
+        """Choose actions in the games in which the policy is to move.
+
+        Args:
+            observation: uint8 ``(n, features)``, each game's mover's view.
+            action_mask: bool ``(n, actions)``; every row has a true value.
+            infosets: What the mover knows, for search; None where hidden cards can't be sampled.
+            indices: int ``(n,)``, the games in question.
+
+        Returns:
+            Legal actions, int ``(n,)``.
+        """
+
+
+def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:
+    """Choose an action in each row, every legal one with the same probability.
+
+    Args:
+        action_mask: bool ``(n, actions)``, a true value in every row for a meaningful choice. Fastest as
+            ``Game.legal_actions`` hands it out, stored action by action.
+        uniform: Random numbers in [0, 1), float64 ``(n,)``.
+
+    Returns:
+        int ``(n,)``.
+    """
+    by_action = action_mask.T.astype(np.uint16 if action_mask.shape[1] > 255 else np.uint8)
+    if len(uniform) < 32:
+        np.add.accumulate(by_action, axis=0, out=by_action)
+    else:  # the same sums, but with long inner loops
+        for before, row in zip(by_action[:-1], by_action[1:], strict=True):
+            row += before
+    wanted = (uniform * by_action[-1]).astype(by_action.dtype)
+    return (by_action <= wanted).sum(axis=0, dtype=by_action.dtype).astype(np.intp)
+
+
+class _SeededPolicy:
+    """Random numbers for policies: one stream a game, moved on by each decision in that game."""
+
+    needs_observation = False
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        self._table = ActionTable(rules)
+        self._seeds = streams.seeds_for(seed, num_games)
+        self._decisions = np.zeros(num_games, np.uint64)
+
+    def _uniform(self, indices: Actions) -> NDArray[np.float64]:
+        count = self._decisions[indices]
+        self._decisions[indices] = count + np.uint64(1)
+        return streams.uniform(streams.combine(self._seeds[indices], count))
+
+
+class RandomPolicy(_SeededPolicy):
+    """Uniform over the legal actions."""
+
+    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
+        """Choose actions, see :class:`Policy`."""
+        return random_legal_actions(action_mask, self._uniform(indices))
+
+
+class PriorityPolicy(_SeededPolicy):
+    """The first legal play of a fixed order; where none is legal, a uniformly random discard or ``end_turn``."""
+
+    def plays(self, table: ActionTable) -> list[int]:
+        """Return the plays that are considered, best first."""
+        raise NotImplementedError
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games, see :class:`Policy`."""
+        super().reset(rules, num_games, seed)
+        self._order = self.plays(self._table)
+
+    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
+        """Choose actions, see :class:`Policy`."""
+        first = self._table.num_plays
+        chosen = first + random_legal_actions(action_mask[:, first:], self._uniform(indices))
+        for play in reversed(self._order):
+            np.copyto(chosen, play, where=action_mask[:, play])
+        return chosen
+
+
+class GreedyPolicy(PriorityPolicy):
+    """Plays whatever fits: the pay-off top first, then, centre by centre, side tops and hand; hand kings last."""
+
+    def plays(self, table: ActionTable) -> list[int]:
+        """Return the plays that are considered, best first."""
+        centers = range(table.rules.center_piles)
+        sources = range(1, table.num_sources - 1)
+        payoff = [table.play(center, 0) for center in centers]
+        naturals = [table.play(center, source) for center in centers for source in sources]
+        return [*payoff, *naturals, *(table.play(center, table.num_sources - 1) for center in centers)]
+
+
+#: The policies of the library by name; all others are in ``agents``.
+POLICIES: dict[str, type[Policy]] = {"random": RandomPolicy, "greedy": GreedyPolicy}
+
+
+def make_policy(name: str) -> Policy:
+    """Return a new policy by its short name, or by ``package.module:attribute``.
+
+    Short names are looked up here, then in the ``agents`` package of a checkout. An attribute is called without
+    arguments if it is a class or a function.
+
+    Raises:
+        ValueError: an unknown name; the message lists the known ones.
+    """
+    if name in POLICIES:
+        return POLICIES[name]()
+    if ":" in name:
+        module_name, _, attribute = name.partition(":")
+        try:
+            found = getattr(importlib.import_module(module_name), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"policy {name!r} can't be loaded: {error}") from error
+        policy: Policy = found() if callable(found) else found
+        return policy
+    known = list(POLICIES)
+    if importlib.util.find_spec("agents") is not None:
+        agents = importlib.import_module("agents").AGENTS
+        if name in agents:
+            return make_policy(agents[name])
+        known += agents
+        missing = ""
+    else:
+        missing = " (the other agents come with a checkout of the repository)"
+    raise ValueError(f"unknown policy {name!r}; the known ones are {', '.join(known)}{missing}, or package.module:name")

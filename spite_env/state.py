@@ -1,0 +1,150 @@
+"""The storage of the games: one array a field, with the game as the last axis.
+
+Games last ("field-major") makes the inner loop of every NumPy operation run over all games, and a row of one field is
+contiguous in memory.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from spite_env.rules import Rules
+
+Index = NDArray[np.intp]
+Bytes = NDArray[np.uint8]
+
+
+def byte_fields(rules: Rules) -> dict[str, tuple[int, ...]]:
+    """Return the shapes, without the axis of games, of the fields that are stored as uint8.
+
+    A card is stored as its rank, 1 (ace) to ``rules.kinds`` (king); 0 is no card. Pile 0 of a player is the pay-off
+    pile, pile ``1 + s`` the side pile ``s``. Cards of a pile stand bottom to top from place 1 on, so that the card at
+    place ``size`` is its top, and none (place 0) if the pile is empty. What stands above a size means nothing.
+    """
+    kinds, piles, cards = rules.kinds, 1 + rules.side_piles, rules.num_cards
+    return {
+        "scores": (2,),
+        "starter": (),
+        "deck": (kinds,),
+        "player": (),
+        "hand": (2, kinds),
+        "hand_size": (2,),
+        "pile_size": (2, piles),
+        "pile_top": (2, piles),
+        "side_tally": (2, rules.side_piles, kinds),
+        "center_size": (rules.center_piles,),
+        "center_wild": (rules.center_piles, rules.ranks),
+        "set_aside": (kinds,),
+        "set_aside_size": (),
+        "stock_size": (),
+        "stock": (cards,),
+        "pile": (2, piles, cards + 1),
+    }
+
+
+WIDE_FIELDS: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+    "seed": ((), np.uint64),
+    "episode": ((), np.uint64),
+    "key": ((), np.uint64),
+    "game_number": ((), np.uint16),
+    "shuffles": ((), np.uint32),
+    "steps": ((), np.int32),
+    "points": ((2,), np.int16),
+    "winner": ((), np.int8),
+    "terminated": ((), np.bool_),
+    "truncated": ((), np.bool_),
+    "over": ((), np.bool_),
+}
+
+
+class State:
+    """The fields of ``num_games`` games, each an array of shape ``(*shape, num_games)``.
+
+    Attributes:
+        cells: uint8 ``(rows, num_games)``; all byte fields, one after the other. The named fields are views of it.
+    """
+
+    player: Bytes  #: whose turn it is
+    hand: Bytes  #: cards of each kind in each hand
+    hand_size: Bytes
+    pile: Bytes  #: the cards of each pay-off pile and side pile
+    pile_size: Bytes
+    pile_top: Bytes  #: the top card of each of these piles
+    side_tally: Bytes  #: cards of each kind in each side pile
+    center_size: Bytes
+    center_wild: Bytes  #: 1 where the card at that height of a centre pile is a king
+    set_aside: Bytes  #: cards of each kind that lie aside
+    set_aside_size: Bytes
+    stock: Bytes  #: bottom to top, from place 0 on
+    stock_size: Bytes
+    deck: Bytes  #: cards of each kind that are in the game at all
+    starter: Bytes  #: who had the game's first turn
+    scores: Bytes  #: points in the earlier games of the match
+    seed: NDArray[np.uint64]
+    episode: NDArray[np.uint64]  #: resets without a seed since the seed was given
+    key: NDArray[np.uint64]  #: what the game's random numbers start from
+    game_number: NDArray[np.uint16]  #: number of the game within its match
+    shuffles: NDArray[np.uint32]  #: recycled piles and returns of set-aside cards so far
+    steps: NDArray[np.int32]  #: decisions of this game so far
+    points: NDArray[np.int16]  #: of the ended episode
+    winner: NDArray[np.int8]  #: -1: none
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    over: NDArray[np.bool_]  #: waits for a reset
+
+    def __init__(self, rules: Rules, num_games: int) -> None:
+        self._attach(rules, np.zeros((sum(map(prod, byte_fields(rules).values())), num_games), np.uint8))
+        for name, (shape, dtype) in WIDE_FIELDS.items():
+            setattr(self, name, np.zeros((*shape, num_games), dtype))
+
+    def _attach(self, rules: Rules, cells: Bytes) -> None:
+        self.rules = rules
+        self.cells = cells
+        self.num_games = cells.shape[1]
+        for (name, shape), first in zip(byte_fields(rules).items(), self.first_rows(rules).values(), strict=True):
+            setattr(self, name, cells[first : first + prod(shape)].reshape(*shape, self.num_games))
+
+    @staticmethod
+    def first_rows(rules: Rules) -> dict[str, int]:
+        """Return each byte field's first row in ``cells``."""
+        shapes = byte_fields(rules)
+        return dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
+
+    @staticmethod
+    def row(rules: Rules, field: str, *index: Any) -> Index:
+        """Return the rows in ``cells`` of a byte field, indexed like the field without its axis of games."""
+        shape = byte_fields(rules)[field]
+        rows: Index = State.first_rows(rules)[field] + np.arange(prod(shape)).reshape(shape)[index]
+        return rows
+
+    def clear_table(self, games: Index) -> None:
+        """Take all cards off the table, and the turn from its player."""
+        first = self.first_rows(self.rules)
+        self.cells[first["player"] : first["stock"], games] = 0
+
+    def take(self, games: Index) -> State:
+        """Return an independent copy of some games, in the order asked for."""
+        return State._from_arrays(
+            self.rules,
+            np.take(self.cells, games, axis=1),
+            {name: np.take(getattr(self, name), games, axis=-1) for name in WIDE_FIELDS},
+        )
+
+    @classmethod
+    def _from_arrays(cls, rules: Rules, cells: Bytes, wide: dict[str, NDArray[Any]]) -> State:
+        state = cls.__new__(cls)
+        state._attach(rules, cells)
+        for name, array in wide.items():
+            setattr(state, name, array)
+        return state
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State._from_arrays, (self.rules, self.cells, {name: getattr(self, name) for name in WIDE_FIELDS})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> State:
+        return self.take(np.arange(self.num_games))
