@@ -14,35 +14,46 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spite_env import position as positions_module
-from spite_env import streams
+from spite_env import single, streams
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.rules import Rules
-from spite_env.state import Bytes, Index, State
+from spite_env.state import NO_WINNER, Bytes, Index, State
 from spite_env.streams import Purpose
 
 #: Called with the kind of an event, the games it happened in, and one array for each detail; see :attr:`Game.listener`.
 Listener = Callable[..., None]
 
-NO_WINNER = -1
+#: What a discard adds to its first rows.
+_DISCARD_CHANGE = np.array([-1, -1, -1, 1, 1]).astype(np.uint8)[:, None]
 
-#: What a discard adds to the first four of its rows.
-_DISCARD_CHANGE = np.array([-1, -1, 1, 1]).astype(np.uint8)[:, None]
+
+@functools.cache
+def _hand_rows(rules: Rules) -> Index:
+    """Return the rows that count a hand card, int ``(3, 2, kinds)`` by player and kind.
+
+    They are the card's count in the hand, the hand's size, and the card's count among the hidden cards.
+    """
+    player, kind = np.arange(2)[:, None], np.arange(rules.kinds)
+    rows = (
+        State.row(rules, "hand", player, kind),
+        State.row(rules, "hand_size", player),
+        State.row(rules, "hidden", kind),
+    )
+    return np.stack(np.broadcast_arrays(*rows))
 
 
 @functools.cache
 def _discard_rows(rules: Rules) -> Index:
-    """Return the rows that a discard changes, int ``(6, 2, discards)`` by player and discard.
+    """Return the rows that a discard changes, int ``(7, 2, discards)`` by player and discard.
 
-    They are the card's count in the hand, the hand's size, the card's count in the pile, the pile's size, its top, and
-    its place 0.
+    They are those of the hand card, the card's count in the pile, the pile's size, its top, and its place 0.
     """
     rank, side = np.divmod(np.arange(rules.kinds * rules.side_piles), rules.side_piles)
     player = np.arange(2)[:, None]
     row = functools.partial(State.row, rules)
     rows = np.broadcast_arrays(
-        row("hand", player, rank),
-        row("hand_size", player),
+        *_hand_rows(rules)[:, :, rank],
         row("side_tally", player, side, rank),
         row("pile_size", player, 1 + side),
         row("pile_top", player, 1 + side),
@@ -93,6 +104,10 @@ class Game:
         if isinstance(num_games, bool) or not isinstance(num_games, (int, np.integer)) or num_games < 1:
             raise ValueError(f"num_games={num_games!r} is not allowed; it is an integer of 1 or more")
         rules = rules if rules is not None else Rules()
+        if not isinstance(rules, Rules):
+            raise ValueError(
+                f"rules={rules!r} are not allowed; they are a spite_env.Rules, such as Rules.preset('mini')"
+            )
         self._attach(
             rules,
             State(rules, int(num_games)),
@@ -100,7 +115,7 @@ class Game:
             ObservationTable(rules, encoding, side_depth),
             autoreset,
         )
-        self.reset(seed=seed)
+        self.reset(seed=streams.seeds_for(seed, num_games))
 
     def _attach(
         self, rules: Rules, state: State, actions: ActionTable, observation: ObservationTable, autoreset: bool
@@ -116,6 +131,7 @@ class Game:
         self._mask: NDArray[np.bool_] | None = None
         self._ended_games: Index = self._all[:0]
         self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
+        self._hand_rows = _hand_rows(rules)
         self._discard_rows = _discard_rows(rules)
 
     @classmethod
@@ -184,7 +200,7 @@ class Game:
             mask.flags.writeable = False
             return mask.T
         if self._mask is None:
-            self._mask = self._legal(slice(None))
+            self._mask = single.legal_actions(self) if self.num_games == 1 else self._legal(slice(None))
             self._mask.flags.writeable = False
         return self._mask.T
 
@@ -195,7 +211,7 @@ class Game:
             uint8 ``(games, features)``, described by :attr:`observation`; a new array, stored feature by feature (its
             transpose is C-contiguous).
         """
-        if viewer is not None and (isinstance(viewer, bool) or viewer not in (0, 1)):
+        if viewer is not None and (isinstance(viewer, (bool, float)) or viewer not in (0, 1)):
             raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1 or None (the mover)")
         games = None if indices is None else self._checked_games(indices, repeats=True)
         return self.observation.encode(self.state, viewer, games)
@@ -293,6 +309,10 @@ class Game:
         if np.count_nonzero(live) < live.size:
             games, chosen = games[live], chosen[live]
         self._check_legal(games, chosen)
+        if self.num_games == games.size == 1 and self.listener is None and not self.autoreset:
+            single.step(self, int(chosen[0]))
+            self._mask = None
+            return
         if self.autoreset:
             self._clear_result(games)
         steps = s.steps[games] + 1
@@ -421,7 +441,9 @@ class Game:
         card[from_pile] = s.pile_top.reshape(-1)[top_at]
         self._tell("play", games, player=player, source=source, card=card, center=center)
 
-        self._uncover(top_at, games[from_pile])
+        top = self._uncover(top_at, games[from_pile])
+        revealed = (source[from_pile] == 0) & (top > 0)
+        s.hidden.reshape(-1)[((top - 1).astype(np.intp) * n + games[from_pile])[revealed]] -= 1
         from_side = from_pile & (source > 0)
         tally_at = (player * rules.side_piles + source - 1) * rules.kinds + card - 1
         s.side_tally.reshape(-1)[(tally_at * n + games)[from_side]] -= 1
@@ -441,14 +463,16 @@ class Game:
         if np.count_nonzero(won):
             self._end(games[won], player[won])
 
-    def _uncover(self, top_at: Index, games: Index) -> None:
-        """Take the top card off piles, given by their flat index."""
+    def _uncover(self, top_at: Index, games: Index) -> Bytes:
+        """Take the top card off piles, given by their flat index, and return the new tops."""
         s, n = self.state, self.num_games
         size = s.pile_size.reshape(-1)[top_at] - np.uint8(1)
         s.pile_size.reshape(-1)[top_at] = size
         pile = top_at // n
         place = pile * s.pile.shape[2] + size
-        s.pile_top.reshape(-1)[top_at] = s.pile.reshape(-1)[place * n + games]
+        top = s.pile.reshape(-1)[place * n + games]
+        s.pile_top.reshape(-1)[top_at] = top
+        return top
 
     def _discard(self, games: Index, actions: Index) -> None:
         if not games.size:
@@ -463,16 +487,15 @@ class Game:
         at *= self.num_games
         at += games
         cells = s.cells.reshape(-1)
-        counts = cells[at[:4]]
+        counts = cells[at[:5]]
         counts += _DISCARD_CHANGE
-        cells[at[:4]] = counts
-        cells[at[4]] = card
-        cells[at[5] + counts[3].astype(np.intp) * self.num_games] = card
+        cells[at[:5]] = counts
+        cells[at[5]] = card
+        cells[at[6] + counts[4].astype(np.intp) * self.num_games] = card
 
     def _take_from_hand(self, games: Index, player: Index, card: Bytes) -> None:
-        s, n = self.state, self.num_games
-        s.hand.reshape(-1)[(player * self.rules.kinds + card - 1) * n + games] -= 1
-        s.hand_size.reshape(-1)[player * n + games] -= 1
+        at = self._hand_rows[:, player, card - 1] * self.num_games + games
+        self.state.cells.reshape(-1)[at] -= 1
 
     def _pass_turn(self, games: Index) -> None:
         if games.size:
@@ -528,13 +551,15 @@ class Game:
         cards = np.where(wild, rules.kinds, heights + 1).astype(np.uint8)
         s.center_wild.reshape(-1)[wild_at] = 0
         s.center_size.reshape(-1)[center * self.num_games + games] = 0
+        tally = np.concatenate((1 - wild, wild.sum(axis=1, keepdims=True, dtype=np.uint8)), axis=1).T
         if rules.recycle == "set_aside":
-            s.set_aside[:-1, games] += 1 - wild.T
-            s.set_aside[-1, games] += wild.sum(axis=1, dtype=np.uint8)
+            s.set_aside[:, games] += tally
             s.set_aside_size[games] += rules.ranks
         elif rules.recycle == "bottom":
+            s.hidden[:, games] += tally
             self._put_under_stock(games, streams.shuffle(cards, self._shuffle_keys(games)))
         else:
+            s.hidden[:, games] += tally
             old = s.stock_size[games]
             most = int(old.max())
             # The stock comes last: where a card stands decides its random number, and other games decide `most`.
@@ -555,6 +580,7 @@ class Game:
         cards = 1 + (last[:, :, None] <= places).sum(axis=0, dtype=np.uint8)
         valid = places < last[-1][:, None]
         self._put_under_stock(games, streams.shuffle(cards, self._shuffle_keys(games), valid), last[-1])
+        s.hidden[:, games] += tally
         s.set_aside[:, games] = 0
         s.set_aside_size[games] = 0
         self._tell("return", games, player=s.player[games], tally=tally)
@@ -662,12 +688,15 @@ class Game:
         s.clear_table(games)
         s.player[games] = starter
         s.starter[games] = starter
-        s.deck[:, games] = np.array(rules.deck, np.uint8)[:, None]
         s.hand[:, :, games] = held.reshape(-1, 2, rules.kinds).transpose(1, 2, 0)
         s.hand_size[:, games] = hand
         s.pile[:, 0, 1 : payoff + 1, games] = piles
         s.pile_size[:, 0, games] = payoff
-        s.pile_top[:, 0, games] = piles[:, :, -1].T
+        tops = piles[:, :, -1].T
+        s.pile_top[:, 0, games] = tops
+        s.hidden[:, games] = np.array(rules.deck, np.uint8)[:, None]
+        for top in tops:
+            s.hidden[top - 1, games] -= 1
         s.stock[: stock.shape[1], games] = stock.T
         s.stock_size[games] = stock.shape[1]
         self._tell("deal", games)

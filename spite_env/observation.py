@@ -1,8 +1,8 @@
 """What a player sees: one table of named slices, from which the space, the encoder and the documentation come.
 
 An observation is made from the viewer's side: "own" is the viewer's, "opponent" the other player's. It shows every
-public fact; of the order of side-pile cards only what lies within ``side_depth`` of the top (the cards below are counted
-by rank). Nothing in it depends on a card that the viewer can't see.
+public fact, but of the order of side-pile cards only what lies within ``side_depth`` of the top: the cards below are
+counted by rank. Nothing in it depends on a card that the viewer can't see.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def observation_slices(rules: Rules, side_depth: int) -> tuple[Slice, ...]:
         ),
         Slice("center_wild", "tally", (centers, rules.ranks), 1, "1 where the card is a king", "center_wild"),
         Slice("set_aside", "tally", (kinds,), most, "cards of each rank that lie aside", "set_aside"),
-        Slice("unseen", "tally", (kinds,), most, "cards of each rank in the game that the viewer can't see", "deck"),
+        Slice("unseen", "tally", (kinds,), most, "cards of each rank in the game that the viewer can't see", "hidden"),
     )
 
 
@@ -204,35 +204,21 @@ class ObservationTable:
         # What the cells hold in these places is only the start of what the slices show.
         places, sides, ranks = self._natural, self._both_sides, self._ranks
         natural[places["own_turn"]] = mover == viewers
-        unseen = natural[places["unseen"]]
-        unseen -= natural[places["own_hand"]]
-        unseen -= self._seen_on_table(state, at)
+        natural[places["unseen"]] -= natural[places["own_hand"]]
         columns = np.arange(state.num_games) if games is None else games
         window = self._side_windows(state, viewers, natural[sides["side_size"]], columns)
-        natural[sides["side_cards"]] = window.reshape(-1, mover.size)
-        rest = natural[sides["side_rest"]].reshape(-1, self.rules.kinds, mover.size)
+        natural[sides["side_cards"]] = window.reshape(self._depths.size * 2 * self.rules.side_piles, mover.size)
+        rest = natural[sides["side_rest"]].reshape(2 * self.rules.side_piles, self.rules.kinds, mover.size)
         rest -= (window[:, :, None] == ranks).view(np.uint8).sum(axis=1, dtype=np.uint8)
         return natural
 
     def _side_windows(self, state: State, viewers: Bytes, size: Bytes, columns: Index) -> Bytes:
-        """Return the top cards of the viewers' side piles, then of the others', uint8 ``(2 * sides, window, games)``."""
+        """Return the top cards of the viewers' side piles, then of the others', ``(2 * sides, window, games)``."""
         place = np.maximum(size[:, None].astype(np.intp) - self._depths, 0)
         place += np.where(viewers == 0, self._first_places[0], self._first_places[1])[:, None]
         place *= state.num_games
         place += columns
         return state.pile.reshape(-1)[place]
-
-    def _seen_on_table(self, state: State, at: slice | Index) -> Bytes:
-        """Count the cards of each kind that both players see, uint8 ``(kinds, games)``."""
-        wild = state.center_wild[..., at]
-        natural = self._ranks[:-1] <= state.center_size[:, None, at]
-        natural &= wild == 0
-        seen = state.side_tally[..., at].sum(axis=(0, 1), dtype=np.uint8)
-        seen += state.set_aside[:, at]
-        seen += (state.pile_top[:, :1, at] == self._ranks).sum(axis=0, dtype=np.uint8)
-        seen[:-1] += natural.sum(axis=0, dtype=np.uint8)
-        seen[-1] += wild.sum(axis=(0, 1), dtype=np.uint8)
-        return seen
 
     def _places(self, encoding: str) -> dict[str, slice]:
         stops = np.cumsum([row.width(encoding, self.rules.kinds) for row in self.table]).tolist()

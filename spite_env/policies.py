@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,7 +61,7 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     if len(uniform) < 32:
         np.add.accumulate(by_action, axis=0, out=by_action)
     else:  # the same sums, but with long inner loops
-        for before, row in zip(by_action[:-1], by_action[1:], strict=True):
+        for before, row in itertools.pairwise(by_action):
             row += before
     wanted = (uniform * by_action[-1]).astype(by_action.dtype)
     return (by_action <= wanted).sum(axis=0, dtype=by_action.dtype).astype(np.intp)

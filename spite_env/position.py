@@ -11,12 +11,12 @@
      "turn": 0,
      "scores": [0, 0]}
 
-Cards are the characters ``A 2..9 T J Q K``. Every pile runs bottom to top: the last pay-off card is the face-up one, the
-last stock card is drawn next. Hands and set-aside cards come back sorted. A game started from a position goes on in
+Cards are the characters ``A 2..9 T J Q K``. Every pile runs bottom to top: the last pay-off card is the face-up one,
+the last stock card is drawn next. Hands and set-aside cards come back sorted. A game started from a position goes on in
 mid-turn, with neither a draw nor a check first.
 
-``set_aside`` and ``scores`` may be left out. So may ``stock``: every card that is not named is then shuffled into it. With
-a ``stock``, cards that are not named are out of the game.
+``set_aside`` and ``scores`` may be left out. So may ``stock``: every card that is not named is then shuffled into it.
+With a ``stock``, cards that are not named are out of the game.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def place(state: State, games: Index, positions: list[Position]) -> None:
             stock = streams.shuffle(cards, streams.combine(state.key[[game]], Purpose.HIDDEN_STOCK))[0]
         state.stock[: stock.size, game] = stock
         state.stock_size[game] = stock.size
-        state.deck[:, game] = tally(rules, np.concatenate([position.in_play(), stock]))
+        hidden = [*(pile[:-1] for pile in position.payoff), *position.hands, stock]
+        state.hidden[:, game] = tally(rules, np.concatenate(hidden))
 
 
 def arrange_stock(state: State, game: int, cards: Sequence[str]) -> None:
@@ -241,7 +242,7 @@ class _Parser:
         return np.array([self.rules.characters.index(card) + 1 for card in value], np.uint8)
 
     def _turn(self, value: Any) -> int:
-        if isinstance(value, bool) or value not in (0, 1):
+        if isinstance(value, (bool, float)) or value not in (0, 1):
             raise ValueError(f"turn={value!r} is not allowed; it is 0 or 1")
         return int(value)
 

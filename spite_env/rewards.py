@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spite_env.game import NO_WINNER, Game
+from spite_env.game import Game
+from spite_env.state import NO_WINNER
 
 #: What each kind of reward pays the winner; the loser gets as much less than 0, and anything else pays 0.
 REWARDS = {

@@ -6,6 +6,7 @@ contiguous in memory.
 
 from __future__ import annotations
 
+import functools
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -14,6 +15,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spite_env.rules import Rules
+
+#: The winner of a game that nobody has won.
+NO_WINNER = -1
 
 Index = NDArray[np.intp]
 Bytes = NDArray[np.uint8]
@@ -30,7 +34,6 @@ def byte_fields(rules: Rules) -> dict[str, tuple[int, ...]]:
     return {
         "scores": (2,),
         "starter": (),
-        "deck": (kinds,),
         "player": (),
         "hand": (2, kinds),
         "hand_size": (2,),
@@ -42,6 +45,7 @@ def byte_fields(rules: Rules) -> dict[str, tuple[int, ...]]:
         "set_aside": (kinds,),
         "set_aside_size": (),
         "stock_size": (),
+        "hidden": (kinds,),
         "stock": (cards,),
         "pile": (2, piles, cards + 1),
     }
@@ -62,11 +66,18 @@ WIDE_FIELDS: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 }
 
 
+@functools.cache
+def _first_rows(rules: Rules) -> dict[str, int]:
+    shapes = byte_fields(rules)
+    return dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
+
+
 class State:
     """The fields of ``num_games`` games, each an array of shape ``(*shape, num_games)``.
 
     Attributes:
         cells: uint8 ``(rows, num_games)``; all byte fields, one after the other. The named fields are views of it.
+        first_rows: Each byte field's first row in ``cells``.
     """
 
     player: Bytes  #: whose turn it is
@@ -82,7 +93,7 @@ class State:
     set_aside_size: Bytes
     stock: Bytes  #: bottom to top, from place 0 on
     stock_size: Bytes
-    deck: Bytes  #: cards of each kind that are in the game at all
+    hidden: Bytes  #: cards of each kind that are not on the table for both to see
     starter: Bytes  #: who had the game's first turn
     scores: Bytes  #: points in the earlier games of the match
     seed: NDArray[np.uint64]
@@ -106,26 +117,21 @@ class State:
         self.rules = rules
         self.cells = cells
         self.num_games = cells.shape[1]
-        for (name, shape), first in zip(byte_fields(rules).items(), self.first_rows(rules).values(), strict=True):
+        self.first_rows = _first_rows(rules)
+        for name, shape in byte_fields(rules).items():
+            first = self.first_rows[name]
             setattr(self, name, cells[first : first + prod(shape)].reshape(*shape, self.num_games))
-
-    @staticmethod
-    def first_rows(rules: Rules) -> dict[str, int]:
-        """Return each byte field's first row in ``cells``."""
-        shapes = byte_fields(rules)
-        return dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
 
     @staticmethod
     def row(rules: Rules, field: str, *index: Any) -> Index:
         """Return the rows in ``cells`` of a byte field, indexed like the field without its axis of games."""
         shape = byte_fields(rules)[field]
-        rows: Index = State.first_rows(rules)[field] + np.arange(prod(shape)).reshape(shape)[index]
+        rows: Index = _first_rows(rules)[field] + np.arange(prod(shape)).reshape(shape)[index]
         return rows
 
     def clear_table(self, games: Index) -> None:
         """Take all cards off the table, and the turn from its player."""
-        first = self.first_rows(self.rules)
-        self.cells[first["player"] : first["stock"], games] = 0
+        self.cells[self.first_rows["player"] : self.first_rows["stock"], games] = 0
 
     def take(self, games: Index) -> State:
         """Return an independent copy of some games, in the order asked for."""

@@ -58,7 +58,7 @@ def combine(keys: Words, value: int | Words) -> Words:
 
 
 def words(keys: Words, count: int) -> Words:
-    """Return the first ``count`` random numbers of each key, uint64 ``(n, count)``: ``mix(key + i * golden)``, i >= 1."""
+    """Return each key's first ``count`` random numbers, uint64 ``(n, count)``: ``mix(key + i * golden)``, i >= 1."""
     return _mix(keys[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
 
 

@@ -1,0 +1,106 @@
+"""The command line: ``spite-env duel A B`` and ``spite-env verify FILE``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from spite_env import __version__
+from spite_env.rules import PRESETS, Rules
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: The words after the command's name; default: those of the process.
+
+    Returns:
+        The exit status: 0, or 1 where a judgement fails. Wrong usage exits with 2.
+    """
+    parser = argparse.ArgumentParser(prog="spite-env", description="Spite & Malice for reinforcement learning.")
+    parser.add_argument("--version", action="version", version=f"spite-env {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    playing = argparse.ArgumentParser(add_help=False)
+    playing.add_argument("--rules", default="g4a", choices=PRESETS, help="the variant (default: %(default)s)")
+    playing.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="change a field of the rules (repeatable)"
+    )
+    playing.add_argument("--seed", type=int, default=0, help="pair 0 has this seed (default: %(default)s)")
+    playing.add_argument("--games", type=int, default=1000, help="games to play, an even number (default: %(default)s)")
+
+    duel = commands.add_parser("duel", parents=[playing], help="play two policies against each other on paired deals")
+    duel.add_argument("policies", nargs=2, metavar="POLICY", help="a name, or package.module:name")
+    duel.add_argument("--json", action="store_true", help="print the result as JSON")
+    duel.add_argument("--records", metavar="FILE", help="write every game to FILE, one JSON record a line")
+    duel.set_defaults(run=_duel)
+
+    verify = commands.add_parser("verify", help="replay game records and judge them")
+    verify.add_argument("file", metavar="FILE")
+    verify.add_argument("--check-seed", action="store_true", help="deals and shuffles must be those of the seed, too")
+    verify.set_defaults(run=_verify)
+
+    options = parser.parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except (ValueError, ImportError, OSError) as error:
+        print(f"spite-env {options.command}: error: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+def parse_rules(preset: str, changes: Sequence[str]) -> Rules:
+    """Return a preset with changes of the form ``field=value``; values are JSON, or plain words.
+
+    Raises:
+        ValueError: an unknown preset, field or value.
+    """
+    values = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise ValueError(f"--set {change!r} has no value; the form is field=value")
+        try:
+            values[name] = json.loads(value.lower() if value in ("True", "False") else value)
+        except json.JSONDecodeError:
+            values[name] = None if value == "None" else value
+    return Rules.preset(preset).replace(**values)
+
+
+def _duel(options: argparse.Namespace) -> int:
+    from contextlib import nullcontext
+
+    from spite_env.arena import duel
+    from spite_env.record import RecordWriter
+    from spite_env.tables import duel_table
+
+    rules = parse_rules(options.rules, options.set)
+    first, second = options.policies
+    with RecordWriter(options.records) if options.records else nullcontext() as write:
+        result = duel(first, second, rules, games=options.games, seed=options.seed, record=write)
+    if options.json:
+        print(json.dumps(result.to_dict(), indent=2))
+        return 0
+    from rich.console import Console
+
+    console = Console()
+    console.print(duel_table(result))
+    console.print(f"{result.decisions_per_second:,.0f} decisions a second, {result.seconds:.1f} s", highlight=False)
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from spite_env.record import verify_file
+
+    problems, count = verify_file(options.file, check_seed=options.check_seed)
+    for problem in problems:
+        print(problem)
+    print(f"{count} records, {len(problems)} wrong")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
