@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spite_env import streams
 from spite_env.game import Game
-from spite_env.policies import Policy, make_policy
+from spite_env.policies import Policy, make_policy, observation_for
 from spite_env.record import Recorder
 from spite_env.rules import Rules
 
@@ -220,10 +220,7 @@ def _play(
 
 def _decide(policy: Policy, name: str, game: Game, games: NDArray[np.intp], start: int) -> NDArray[np.intp]:
     """Ask a policy for its actions in some games, and check them."""
-    if getattr(policy, "needs_observation", True):
-        observation = game.observe(indices=games)
-    else:
-        observation = np.broadcast_to(np.uint8(0), (games.size, game.observation.n))
+    observation = observation_for(policy, game, games)
     mask = game.legal_actions(games)
     actions = np.asarray(policy.act(observation, mask, None, games + start))
     if actions.shape != games.shape or actions.dtype.kind not in "iu":

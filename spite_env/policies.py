@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import itertools
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from spite_env import streams
 from spite_env.actions import ActionTable
 from spite_env.rules import Rules
+
+if TYPE_CHECKING:
+    from spite_env.game import Game
 
 Actions = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -46,6 +49,13 @@ class Policy(Protocol):
         """
 
 
+def observation_for(policy: Policy, game: Game, games: Actions) -> NDArray[np.uint8]:
+    """Return the movers' views in some games, or as many zeros for a policy that ignores them."""
+    if getattr(policy, "needs_observation", True):
+        return game.observe(indices=games)
+    return np.broadcast_to(np.uint8(0), (games.size, game.observation.n))
+
+
 def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:
     """Choose an action in each row, every legal one with the same probability.
 
@@ -67,12 +77,13 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     return (by_action <= wanted).sum(axis=0, dtype=by_action.dtype).astype(np.intp)
 
 
-class _SeededPolicy:
+class SeededPolicy:
     """Random numbers for policies: one stream a game, moved on by each decision in that game."""
 
     needs_observation = False
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games, see :class:`Policy`."""
         self._table = ActionTable(rules)
         self._seeds = streams.seeds_for(seed, num_games)
         self._decisions = np.zeros(num_games, np.uint64)
@@ -83,7 +94,7 @@ class _SeededPolicy:
         return streams.uniform(streams.combine(self._seeds[indices], count))
 
 
-class RandomPolicy(_SeededPolicy):
+class RandomPolicy(SeededPolicy):
     """Uniform over the legal actions."""
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
@@ -91,7 +102,7 @@ class RandomPolicy(_SeededPolicy):
         return random_legal_actions(action_mask, self._uniform(indices))
 
 
-class PriorityPolicy(_SeededPolicy):
+class PriorityPolicy(SeededPolicy):
     """The first legal play of a fixed order; where none is legal, a uniformly random discard or ``end_turn``."""
 
     def plays(self, table: ActionTable) -> list[int]:
