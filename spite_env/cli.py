@@ -74,12 +74,12 @@ def _duel(options: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
     from spite_env.arena import duel
-    from spite_env.record import RecordWriter
+    from spite_env.record import record_writer
     from spite_env.tables import duel_table
 
     rules = parse_rules(options.rules, options.set)
     first, second = options.policies
-    with RecordWriter(options.records) if options.records else nullcontext() as write:
+    with record_writer(options.records) if options.records else nullcontext() as write:
         result = duel(first, second, rules, games=options.games, seed=options.seed, record=write)
     if options.json:
         print(json.dumps(result.to_dict(), indent=2))
@@ -93,7 +93,7 @@ def _duel(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from spite_env.record import verify_file
+    from spite_env.verify import verify_file
 
     problems, count = verify_file(options.file, check_seed=options.check_seed)
     for problem in problems:

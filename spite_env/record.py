@@ -21,7 +21,7 @@
 A game that started from a position has ``"position"`` (see :mod:`spite_env.position`) instead of ``"deal"`` and
 ``"first_player"``. All piles run bottom to top. A file of records holds one a line (``.jsonl``).
 
-To record, attach a :class:`Recorder` to a game; to judge, call :func:`verify` or :func:`verify_file`.
+To record, attach a :class:`Recorder` to a game; to judge, see :mod:`spite_env.verify`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -40,8 +41,6 @@ from numpy.typing import NDArray
 
 from spite_env import position as positions_module
 from spite_env.game import Game
-from spite_env.position import Position
-from spite_env.rules import WILD_CHARACTER, Rules
 from spite_env.state import Index
 
 FORMAT = "spite-and-malice-record/1"
@@ -49,13 +48,8 @@ FORMAT = "spite-and-malice-record/1"
 Record = dict[str, Any]
 Event = dict[str, Any]
 
-#: Records that :func:`verify_file` replays at once.
-BATCH = 1000
-
 #: Characters of a value that a message shows.
 MOST_SHOWN = 2000
-
-_RULES_KEYS = list(Rules().to_dict())
 
 
 class RecordError(ValueError):
@@ -75,7 +69,7 @@ class RecordError(ValueError):
 # What the core tells, in the words of a record
 
 
-class _Script:
+class Script:
     """Puts what a game's listener is told into the words of a record."""
 
     def __init__(self, game: Game) -> None:
@@ -117,7 +111,7 @@ class _Script:
         return positions_module.text(self._rules, cards)
 
 
-def _add(events: list[Event], event: Event) -> None:
+def add_event(events: list[Event], event: Event) -> None:
     """Add an event, where the core tells of draws card by card."""
     if event["type"] == "draw" and events and events[-1]["type"] == "draw":
         events[-1]["cards"] += event["cards"]
@@ -146,7 +140,7 @@ class Recorder:
     Args:
         game: A batch in which every game is new, or has ended; in its episodes it may deal and end as it likes.
         players: The names of the players of seats 0 and 1, or one such pair for each game of the batch.
-        write: Takes a record; such as a :class:`RecordWriter`, or the ``append`` of a list.
+        write: Takes a record; such as that of :func:`record_writer`, or the ``append`` of a list.
 
     Another listener of the game goes on hearing everything. Copies and pickles of the game are not recorded. A recorder
     is a context manager that calls :meth:`close`.
@@ -171,7 +165,7 @@ class Recorder:
         self._game = game
         self._players = _pairs(players, game.num_games)
         self._write = write
-        self._script = _Script(game)
+        self._script = Script(game)
         self._open: list[Record] = [{}] * game.num_games  # without their results
         self._episodes = [deque([_Episode(ended=over)]) for over in state.over.tolist()]
         self._next = 0  # the game whose episode is handed out next
@@ -226,7 +220,7 @@ class Recorder:
             self._hand_out()
         else:
             for index, event in self._script.events(kind, games, details):
-                _add(self._open[index]["events"], event)
+                add_event(self._open[index]["events"], event)
 
     def _start(self, index: int, *, dealt: bool) -> None:
         """Begin the record of a game that has just been dealt, or set to a position."""
@@ -273,56 +267,32 @@ def _pairs(players: Sequence[Any], count: int) -> list[tuple[str, str]]:
 # Files
 
 
-class RecordWriter:
-    """Writes records to a new file, one a line; call it with each of them.
+@contextmanager
+def record_writer(path: str | os.PathLike[str]) -> Iterator[Callable[[Record], None]]:
+    """Open a file for records, one a line; the context is a function that writes a record.
 
-    Every line is written whole, or not at all: an error in the middle of one, such as a full disk, takes it back. It is
-    a context manager that closes the file.
+    The file appears, or replaces an old one, when the context ends without an error.
 
-    Args:
-        path: The file; an old one is overwritten.
+    Raises:
+        OSError: the file can't be written.
     """
+    part = Path(f"{os.fspath(path)}.part")
+    try:
+        with part.open("w", encoding="ascii", newline="\n") as file:
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (a buffer might keep half a line)
-        self._length = 0
+            def write(record: Record) -> None:
+                file.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
 
-    def __call__(self, record: Record) -> None:
-        """Write a record.
-
-        Raises:
-            OSError: it can't be written.
-            TypeError, ValueError: it can't be put into JSON.
-        """
-        line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        try:
-            left = memoryview(line)
-            while left:
-                left = left[self._file.write(left) :]
-        except BaseException:
-            if self._file.seekable():
-                self._file.seek(self._length)
-                self._file.truncate()
-            raise
-        self._length += len(line)
-
-    def __enter__(self) -> RecordWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+            yield write
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_records(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
-    """Write records to a new file, one a line, and return how many; see :class:`RecordWriter`."""
+    """Write records to a file and return how many; see :func:`record_writer`."""
     count = 0
-    with RecordWriter(path) as write:
+    with record_writer(path) as write:
         for record in records:
             write(record)
             count += 1
@@ -338,13 +308,14 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     """
     with open(path, "rb") as file:
         for number, line in enumerate(file):
-            yield _parse_line(number, line)
+            yield parse_line(number, line)
 
 
-def _parse_line(number: int, line: bytes) -> Record:
+def parse_line(number: int, line: bytes) -> Record:
+    """Return the record in a line; raise `RecordError` where it holds none."""
     try:
         record: Record = json.loads(line.decode(), object_pairs_hook=_unique, parse_constant=_refuse_constant)
-        _check_format(record)
+        check_format(record)
         return record
     except RecordError as error:
         problem = str(error)
@@ -369,454 +340,16 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-# Judging
-
-
-def verify(record: Record, *, check_seed: bool = False) -> None:
-    """Judge a record: replay it, and compare everything that follows from it with what it says.
-
-    What chance decided is taken from the record, and has to be possible.
-
-    Args:
-        record: The record, as :func:`read_records` yields it.
-        check_seed: Whether its deal and its shuffles also have to be those of its seed.
-
-    Raises:
-        RecordError: something is wrong with it; the message names the first wrong event and what was expected.
-    """
-    ((_, problem),) = _judge([record], check_seed)
-    if problem is not None:
-        raise problem
-
-
-def verify_file(path: str | os.PathLike[str], *, check_seed: bool = False) -> tuple[list[RecordError], int]:
-    """Judge all records of a file, each by itself as :func:`verify` does, and matches as a whole.
-
-    The records of a match have to follow each other from its first game on; the last ones may be missing.
-
-    Args:
-        path: The file.
-        check_seed: As for :func:`verify`.
-
-    Returns:
-        What is wrong, one error for each wrong record, in their order; and the number of records.
-
-    Raises:
-        OSError: the file can't be read.
-    """
-    problems: list[RecordError] = []
-    count = 0
-    before: _Case | None = None
-    right = True  # whether the record before is: a wrong one says nothing about the next one
-    with open(path, "rb") as file:
-        while lines := list(islice(file, BATCH)):
-            read = [_tried(_parse_line, number, line) for number, line in enumerate(lines, start=count)]
-            judged = iter(_judge([record for record in read if not isinstance(record, RecordError)], check_seed))
-            for number, record in enumerate(read, start=count):
-                case, problem = (None, record) if isinstance(record, RecordError) else next(judged)
-                if right and case is not None and problem is None:
-                    problem = _tried(_check_sequence, before, case)
-                before, right = case, problem is None
-                if problem is not None:
-                    problems.append(_placed(problem, number, case))
-            count += len(lines)
-    return problems, count
-
-
-def _placed(problem: RecordError, number: int, case: _Case | None) -> RecordError:
-    """Return a problem with the place of its record in a file."""
-    seed = "" if case is None else f" (seed {case.seed})"
-    return RecordError(f"record {number}{seed}: {problem}", record=number, event=problem.event)
-
-
-def _tried(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns, or the `RecordError` that it raises."""
-    try:
-        return function(*arguments)
-    except RecordError as error:
-        return error
-
-
-def _judge(records: Sequence[Any], check_seed: bool) -> list[tuple[_Case | None, RecordError | None]]:
-    """Return each record with its outside checked, and what is wrong with it. Those of the same rules play together."""
-    judged: list[tuple[_Case | None, RecordError | None]] = []
-    groups: dict[Rules, list[tuple[int, _Case]]] = {}
-    for number, record in enumerate(records):
-        try:
-            case = _checked(record)
-        except RecordError as error:
-            judged.append((None, error))
-        except RecursionError:
-            judged.append((None, RecordError("it is nested too deeply")))
-        else:
-            judged.append((case, None))
-            groups.setdefault(case.rules.replace(match_points=None), []).append((number, case))
-    for rules, members in groups.items():
-        problems = _Replay(rules, [case for _, case in members], check_seed).run()
-        for (number, case), problem in zip(members, problems, strict=True):
-            judged[number] = (case, problem)
-    return judged
-
-
-class _Replay:
-    """Plays records of the same rules again, all at once. A match is played game by game."""
-
-    def __init__(self, rules: Rules, cases: list[_Case], check_seed: bool) -> None:
-        self._cases = cases
-        self._check_seed = check_seed
-        self._game = Game(rules, len(cases), [case.seed for case in cases])
-        self._script = _Script(self._game)
-        self._cursors = [0] * len(cases)  # the next event of each record
-        self._told: list[list[Event]] = [[] for _ in cases]  # what the core has told and is to be compared
-        self._results: list[dict[str, Any] | None] = [None] * len(cases)
-        self._problems: list[RecordError | None] = [None] * len(cases)
-        if check_seed:
-            episodes = np.array([case.episode for case in cases], np.uint64)
-            self._game.revisit(episodes, [case.game for case in cases], [case.start.turn for case in cases])
-            self._problems = [_tried(self._check_deal, g) for g in range(len(cases))]
-        positions_module.place(self._game.state, np.arange(len(cases)), [case.start for case in cases])
-        self._game.listener = self._hear
-
-    def run(self) -> list[RecordError | None]:
-        """Return the first thing that is wrong with each record."""
-        while live := [g for g, problem in enumerate(self._problems) if problem is None and self._results[g] is None]:
-            mask = self._game.legal_actions()
-            movers = self._game.current_player.tolist()
-            actions: dict[int, int] = {}
-            forfeits: list[int] = []
-            for g in live:
-                if self._is_forfeited(g):
-                    forfeits.append(g)
-                elif isinstance(found := _tried(self._action, g, movers[g], mask[g]), RecordError):
-                    self._problems[g] = found
-                else:
-                    actions[g] = found
-            if actions:
-                self._game.step(list(actions.values()), list(actions))
-            if forfeits:
-                self._game.forfeit(forfeits)
-            for g in (*actions, *forfeits):
-                self._problems[g] = _tried(self._compare, g)
-        return self._problems
-
-    def _is_forfeited(self, g: int) -> bool:
-        case = self._cases[g]
-        return self._cursors[g] == len(case.events) and case.record["result"].get("outcome") == "forfeit"
-
-    def _action(self, g: int, mover: int, legal: NDArray[np.bool_]) -> int:
-        """Return the action of the next event, a decision of the mover."""
-        events, index, table = self._cases[g].events, self._cursors[g], self._game.actions
-        wanted = f"expected a decision (play, discard or end_turn) of player {mover}"
-        if index == len(events):
-            steps = self._game.state.steps[g]
-            raise _wrong(index, f"is missing: the game is not over after {steps} decisions; {wanted}")
-        event = events[index]
-        text = _action_text(event)
-        if text is None:
-            raise _wrong(index, f"is {_show(event)}, {wanted}")
-        if not _same(event.get("player"), mover):
-            raise _wrong(index, f"'player' is {_show(event.get('player'))}, {wanted}")
-        try:
-            action = table.parse(text)
-        except ValueError as error:
-            raise _wrong(index, str(error)) from None
-        if not legal[action]:
-            listed = ", ".join(table.text(number) for number in np.flatnonzero(legal).tolist())
-            raise _wrong(index, f"{text!r} is not legal for player {mover}; expected one of {listed}")
-        return action
-
-    def _compare(self, g: int) -> None:
-        """Compare what the core has told with the record."""
-        case, told, self._told[g] = self._cases[g], self._told[g], []
-        for event in told:
-            index = self._cursors[g]
-            if index == len(case.events):
-                raise _wrong(index, f"is missing, expected {_show(event)}")
-            found = case.events[index]
-            usual = found == event and [*map(type, found.values())] == [*map(type, event.values())]  # quick to see
-            if not usual and (difference := _difference(event, found)):
-                raise _wrong(index, difference)
-            self._cursors[g] += 1
-        result = self._results[g]
-        if result is None:
-            return
-        if (index := self._cursors[g]) < len(case.events):
-            raise _wrong(index, f"is {_show(case.events[index])}, expected none: the game has ended ({_show(result)})")
-        if difference := _difference(result, case.record["result"]):
-            raise RecordError(f"the result: {difference}")
-
-    def _hear(self, kind: str, games: Index, **details: Any) -> None:
-        if kind == "end":
-            for g, result in self._script.results(games, **details):
-                self._results[g] = result
-            return
-        for g, event in self._script.events(kind, games, details):
-            if "stock" in event:
-                self._go_on_with_recorded_stock(g, event)
-            _add(self._told[g], event)
-
-    def _go_on_with_recorded_stock(self, g: int, event: Event) -> None:
-        """Replace the stock by the recorded one, if chance can have made that; else state what chance can make."""
-        if self._check_seed:
-            return
-        stock, rules = event["stock"], self._game.rules
-        if event["type"] == "return" or rules.recycle == "bottom":
-            shuffled = len(event["cards"])
-        else:
-            shuffled = len(stock) if rules.recycle == "shuffle" else 0
-        possible = _AnyOrder(stock[:shuffled], stock[shuffled:])
-        index, events = self._cursors[g] + len(self._told[g]), self._cases[g].events
-        recorded = events[index] if index < len(events) else None
-        if type(recorded) is dict and possible.includes(recorded.get("stock")):
-            event["stock"] = list(recorded["stock"])
-            positions_module.arrange_stock(self._game.state, g, event["stock"])
-        else:
-            event["stock"] = possible
-
-    def _check_deal(self, g: int) -> None:
-        """Compare the record's deal with that of its seed, which the game holds now."""
-        record, dealt = self._cases[g].record, self._game.position(g)
-        if "deal" in record:
-            deal = record["deal"]
-            hands = [sorted(hand, key=self._game.rules.characters.index) for hand in deal["hands"]]
-            given = {"turn": record["first_player"], "payoff": deal["payoff"], "hands": hands, "stock": deal["stock"]}
-            if difference := _difference({name: dealt[name] for name in given}, given):
-                raise RecordError(f"the deal is not that of the seed: {difference}")
-
-
-@dataclass(frozen=True)
-class _AnyOrder:
-    """A stock after a shuffle: some cards in any order, and others above them as they lie."""
-
-    shuffled: list[str]
-    above: list[str]
-
-    def includes(self, stock: Any) -> bool:
-        return (
-            type(stock) is list
-            and all(type(card) is str for card in stock)
-            and stock[len(self.shuffled) :] == self.above
-            and sorted(stock[: len(self.shuffled)]) == sorted(self.shuffled)
-        )
-
-    def __repr__(self) -> str:
-        below = f"{' '.join(sorted(self.shuffled))} in any order" if self.shuffled else ""
-        return f"{below}{' under ' if below and self.above else ''}{' '.join(self.above)}" or "no card"
-
-
-def _action_text(event: Any) -> str | None:
-    """Return an event's action in the words of the action table, which need not know it; None for no decision."""
-    if type(event) is not dict:
-        return None
-    kind, card = event.get("type"), event.get("card")
-    if kind == "play":
-        source = event.get("source")
-        source = "wild" if source == "hand" and card == WILD_CHARACTER else _word(source).replace(":", "")
-        return f"{source}>center{_word(event.get('center'))}"
-    if kind == "discard":
-        return f"discard {_word(card)}>side{_word(event.get('side'))}"
-    return "end_turn" if kind == "end_turn" else None
-
-
-def _word(value: Any) -> str:
-    return str(value) if type(value) in (str, int) else _show(value)
-
-
-# The outside of a record
-
-
-@dataclass(frozen=True)
-class _Case:
-    """A record whose outside, everything but its events and its result, is as it has to be."""
-
-    record: Record
-    rules: Rules
-    start: Position
-    seed: int
-    episode: int
-    game: int  #: its number within its match
-    events: list[Any]
-
-
-def _check_format(record: Any) -> None:
+def check_format(record: Any) -> None:
+    """Raise `RecordError` for anything but a JSON object of this format."""
     if type(record) is not dict:
-        raise RecordError(f"{_show(record)} is no record, which is a JSON object")
-    if not _same(record.get("format"), FORMAT):
-        raise RecordError(f"format {_show(record.get('format'))} is unknown; expected {FORMAT!r}")
+        raise RecordError(f"{show(record)} is no record, which is a JSON object")
+    if record.get("format") != FORMAT:
+        raise RecordError(f"format {show(record.get('format'))} is unknown; expected {FORMAT!r}")
 
 
-def _checked(record: Any) -> _Case:
-    """Check what can be checked without playing."""
-    _check_format(record)
-    rules = _checked_rules(record.get("rules"))
-    match = [] if rules.match_points is None else ["match"]
-    start = ["position"] if "position" in record else ["first_player", "deal"]
-    _check_keys("", record, ["format", "rules", "seed", "players", *match, *start, "events", "result"], ["episode"])
-    seed = _checked_integer("seed", record["seed"], 0, 2**64 - 1)
-    episode = _checked_integer("episode", record.get("episode", 0), int("episode" in record), 2**64 - 1)
-    _check_list("players", record["players"], str, 2)
-    if type(record["events"]) is not list:
-        raise RecordError(f"events is {_show(record['events'])}, expected a list")
-    if type(record["result"]) is not dict:
-        raise RecordError(f"the result is {_show(record['result'])}, expected an object")
-    game, scores = _checked_match(rules, record["match"]) if match else (0, [0, 0])
-    if "position" in record:
-        position = _checked_position(record["position"], game, scores)
-    else:
-        position = _checked_deal(rules, record["deal"], record["first_player"], game, scores)
-    try:
-        (parsed,) = positions_module.parse(rules, [position], 1)
-    except ValueError as error:
-        raise RecordError(f"{start[-1]}: {str(error).removeprefix('position: ')}") from None
-    return _Case(record, rules, parsed, seed, episode, game, record["events"])
-
-
-def _checked_rules(values: Any) -> Rules:
-    _check_keys("rules: ", values, _RULES_KEYS)
-    try:
-        rules = Rules.from_dict(values)
-    except ValueError as error:
-        raise RecordError(f"rules: {error}") from None
-    if difference := _difference(rules.to_dict(), values):
-        raise RecordError(f"rules: {difference}")
-    return rules
-
-
-def _checked_match(rules: Rules, match: Any) -> tuple[int, list[int]]:
-    """Return a game's number within its match, and the scores before it."""
-    _check_keys("match: ", match, ["id", "game", "scores"])
-    if type(match["id"]) not in (str, int):
-        raise RecordError(f"match: id={_show(match['id'])} is not allowed; it is a string or an integer")
-    game = _checked_integer("match: game", match["game"], 0, rules.max_games - 1)
-    _check_list("match: scores", match["scores"], int, 2)
-    return game, match["scores"]
-
-
-def _checked_position(position: Any, game: int, scores: list[int]) -> Any:
-    """Check what is stricter in a record than in other positions."""
-    if game > 0:
-        raise RecordError(f"match: game={game} starts from a position, which only game 0 can")
-    if type(position) is not dict or "stock" not in position:
-        raise RecordError(f"position is {_show(position)}, expected an object with a 'stock'")
-    if not _same(position.get("scores", [0, 0]), scores):
-        raise RecordError(f"position: scores={_show(position.get('scores'))}, expected {scores}")
-    return position
-
-
-def _checked_deal(rules: Rules, deal: Any, starter: Any, game: int, scores: list[int]) -> dict[str, Any]:
-    """Return a deal as a position."""
-    _check_keys("deal: ", deal, ["payoff", "hands", "stock"])
-    for name, size in (("payoff", rules.payoff_size), ("hands", rules.hand_size)):
-        _check_list(f"deal: {name}", deal[name], list, 2)
-        for player, cards in enumerate(deal[name]):
-            _check_list(f"deal: {name} {player}", cards, str, size)
-    _check_list("deal: stock", deal["stock"], str, rules.num_cards - 2 * (rules.payoff_size + rules.hand_size))
-    _checked_integer("first_player", starter, 0, 1)
-    if game == 0:
-        allowed = _starters(rules, *(cards[-1] for cards in deal["payoff"]))
-        if starter not in allowed:
-            raise RecordError(
-                f"first_player={starter}, but with the rule first_player={rules.first_player!r} and these pay-off tops "
-                + (f"player {allowed[0]} starts" if allowed else "the cards are dealt anew")
-            )
-        if scores != [0, 0]:
-            raise RecordError(f"match: scores={scores}, expected [0, 0] before game 0")
-    empty: list[str] = []
-    piles = {"sides": [[empty] * rules.side_piles] * 2, "centers": [empty] * rules.center_piles}
-    return {**deal, **piles, "turn": starter, "scores": scores}
-
-
-def _starters(rules: Rules, first_top: str, second_top: str) -> list[int]:
-    """Return who may start the first game of an episode."""
-    if rules.first_player == "random":
-        return [0, 1]
-    if rules.first_player == "higher_payoff":
-        first, second = rules.characters.find(first_top), rules.characters.find(second_top)
-        return [] if first == second else [int(second > first)]
-    return [int(rules.first_player)]
-
-
-def _check_sequence(before: _Case | None, case: _Case) -> None:
-    """Check that a later game of a match goes on from the record before it."""
-    if case.game == 0:
-        return
-    match = case.record["match"]
-    earlier = before.record.get("match") if before is not None else None
-    if before is None or earlier is None or (earlier["id"], before.game) != (match["id"], case.game - 1):
-        raise RecordError(f"match: game {case.game} of {match['id']!r} does not stand right after game {case.game - 1}")
-    result = before.record["result"]
-    if result["outcome"] == "forfeit":
-        raise RecordError(f"match: {match['id']!r} goes on after a forfeit, which ends it")
-    scores = [score + points for score, points in zip(earlier["scores"], result["points"], strict=True)]
-    expected = _common(before) | {"match": {**earlier, "game": case.game, "scores": scores}}
-    expected["first_player"] = 1 - before.start.turn
-    found = _common(case) | {"match": match, "first_player": case.start.turn}
-    if difference := _difference(expected, found):
-        raise RecordError(f"after game {before.game} of the match, {difference}")
-
-
-def _common(case: _Case) -> dict[str, Any]:
-    """Return what is the same in all records of a match."""
-    return {"episode": case.episode, **{name: case.record[name] for name in ("rules", "seed", "players")}}
-
-
-# Helpers
-
-
-def _check_keys(where: str, value: Any, required: list[str], optional: Sequence[str] = ()) -> None:
-    if type(value) is not dict:
-        raise RecordError(f"{where}{_show(value)} is no object")
-    for name in required:
-        if name not in value:
-            raise RecordError(f"{where}the key {name!r} is missing")
-    for name in value:
-        if name not in required and name not in optional:
-            raise RecordError(f"{where}unknown key {_show(name)}")
-
-
-def _check_list(name: str, value: Any, kind: type, length: int) -> None:
-    if type(value) is not list or len(value) != length or any(type(item) is not kind for item in value):
-        what = {str: "strings", int: "integers", list: "lists"}[kind]
-        raise RecordError(f"{name} is {_show(value)}, expected a list of {length} {what}")
-
-
-def _checked_integer(name: str, value: Any, least: int, most: int) -> int:
-    if type(value) is not int or not least <= value <= most:
-        raise RecordError(f"{name}={_show(value)} is not allowed; it is an integer from {least} to {most}")
-    return value
-
-
-def _wrong(event: int, message: str) -> RecordError:
-    return RecordError(f"event {event}: {message}", event=event)
-
-
-def _difference(expected: dict[str, Any], found: Any) -> str | None:
-    """Say where an object is not as expected; None if it is."""
-    if type(found) is not dict or not _same(found.get("type"), expected.get("type")):
-        return f"is {_show(found)}, expected {_show(expected)}"
-    for name, value in expected.items():
-        if name not in found:
-            return f"has no {name!r}, expected {_show(value)}"
-        if not _same(found[name], value):
-            return f"{name!r} is {_show(found[name])}, expected {_show(value)}"
-    for name in found:
-        if name not in expected:
-            return f"has an unknown key {_show(name)}, expected {_show(list(expected))}"
-    return None
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal and of the same types: 1, 1.0 and true are not the same."""
-    if type(one) is not type(other) or one != other:
-        return False
-    if type(one) is list:
-        return set(map(type, one)) == {str} or all(map(_same, one, other))
-    if type(one) is dict:
-        return all(_same(value, other[name]) for name, value in one.items())
-    return True
-
-
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """Return a value for a message, cut where it is long."""
     try:
         text = repr(value)
     except RecursionError:
