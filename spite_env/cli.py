@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from spite_env import __version__
 from spite_env.rules import PRESETS, Rules
@@ -71,24 +72,20 @@ def parse_rules(preset: str, changes: Sequence[str]) -> Rules:
 
 
 def _duel(options: argparse.Namespace) -> int:
-    from contextlib import nullcontext
-
     from spite_env.arena import duel
     from spite_env.record import record_writer
-    from spite_env.tables import duel_table
+    from spite_env.tables import make_console, print_duels
 
+    console = None if options.json else make_console()
     rules = parse_rules(options.rules, options.set)
     first, second = options.policies
     with record_writer(options.records) if options.records else nullcontext() as write:
         result = duel(first, second, rules, games=options.games, seed=options.seed, record=write)
-    if options.json:
+    if console is None:
         print(json.dumps(result.to_dict(), indent=2))
-        return 0
-    from rich.console import Console
-
-    console = Console()
-    console.print(duel_table(result))
-    console.print(f"{result.decisions_per_second:,.0f} decisions a second, {result.seconds:.1f} s", highlight=False)
+    else:
+        print_duels(console, result)
+        console.print(f"{result.decisions_per_second:,.0f} decisions a second, {result.seconds:.1f} s")
     return 0
 
 

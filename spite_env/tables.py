@@ -1,4 +1,4 @@
-"""Results as tables, for the terminal and for Markdown files."""
+"""Results as rows of a table, and as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spite_env.arena import DuelResult, Interval
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
 COLUMNS = (
     "policy",
@@ -22,6 +22,7 @@ COLUMNS = (
     "length",
 )
 
+#: What the columns don't say.
 NOTE = "margin = (wins - losses) / games; intervals are 95 %, over pairs of games with the same deal and swapped seats"
 
 
@@ -41,28 +42,28 @@ def duel_cells(result: DuelResult) -> tuple[str, ...]:
     )
 
 
-def duel_markdown(*results: DuelResult) -> str:
-    """Return duels as a Markdown table."""
-    rows = [COLUMNS, ("---",) * len(COLUMNS), *map(duel_cells, results)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + f"\n\n{NOTE}\n"
-
-
-def duel_table(*results: DuelResult) -> Table:
-    """Return duels as a table for a rich console.
+def make_console() -> Console:
+    """Return a rich console.
 
     Raises:
         ImportError: rich is not installed; the message says how to install it.
     """
     try:
-        from rich.table import Table
+        from rich.console import Console
     except ImportError as error:
         raise ImportError("tables need rich: pip install 'spite_env[train]' (or ask for JSON)") from error
-    table = Table(caption=NOTE)
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column in COLUMNS[:2] else "right")
-    for result in results:
-        table.add_row(*duel_cells(result))
-    return table
+    return Console(highlight=False)
+
+
+def print_duels(console: Console, *results: DuelResult) -> None:
+    """Print duels as a table, one column a duel."""
+    from rich.table import Table
+
+    table = Table(show_header=False)
+    for row in zip(COLUMNS, *map(duel_cells, results), strict=True):
+        table.add_row(*row)
+    console.print(table)
+    console.print(NOTE)
 
 
 def _with_interval(value: float | None, interval: Interval | None, form: str) -> str:

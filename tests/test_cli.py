@@ -31,7 +31,7 @@ def test_duel_prints_a_table_with_draws_apart_from_losses(capsys: pytest.Capture
 def test_duel_without_rich_names_the_install_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "rich.table", None)
+    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
     assert main(["duel", "random", "random", "--rules", "mini", "--games", "2"]) == 2
     assert "pip install 'spite_env[train]'" in capsys.readouterr().err
 

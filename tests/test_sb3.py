@@ -247,6 +247,29 @@ def test_shaping_telescopes(gamma: float, max_steps: int) -> None:
     assert ended > 32
 
 
+def test_card_rewards_add_up_to_the_cards_played() -> None:
+    env = SpiteVecEnv(32, "greedy", Rules(payoff_size=4), card_reward=0.5)
+    rng = np.random.default_rng(0)
+    env.reset()
+
+    def leads() -> NDArray[np.int64]:
+        sizes, rows = env.game.state.pile_size[:, 0].astype(np.int64), np.arange(32)
+        return sizes[1 - env.seats, rows] - sizes[env.seats, rows]
+
+    start, returns = leads(), np.zeros(32)
+    ended = 0
+    for _ in range(120):
+        _, earned, dones, infos = env.step(choose(env, rng))
+        returns += earned
+        for game in np.flatnonzero(dones):
+            episode = infos[game]["episode"]
+            ended += 1
+            final = episode["opponent_payoff"] - episode["payoff"]
+            assert returns[game] == pytest.approx(episode["r"] + 0.5 * (final - start[game]), abs=1e-4)
+        start[dones], returns[dones] = leads()[dones], 0.0
+    assert ended > 32
+
+
 def test_truncated_games_say_so() -> None:
     env = SpiteVecEnv(16, "random", Rules(max_steps=9))
     infos = [info for _, earned, _, step in walk(env, 12) for info in step if info]

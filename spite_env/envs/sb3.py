@@ -112,6 +112,8 @@ class SpiteVecEnv(VecEnv):
             decisions, and 0 once the game has ended by its rules; a step adds ``gamma * potential after - potential
             before``. It moves rewards to where pay-off cards go, without changing which policy is best. 0: none.
         gamma: The learner's discount, for the shaping only.
+        card_reward: Reward added for each pay-off card that the learner gets rid of, and taken away for each of the
+            opponent's. Unlike the shaping it changes what is best: running the stock out no longer costs nothing.
         payoff_sizes: Sizes that each game's pay-off piles are drawn from, for a curriculum; the cards left over are in
             the stock. None deals ``rules.payoff_size``. :meth:`set_payoff_sizes` changes it for the games to come.
         seed: An integer from 0 to 2**64 - 1. :meth:`seed` followed by :meth:`reset` repeats everything.
@@ -145,6 +147,7 @@ class SpiteVecEnv(VecEnv):
         seat: int | str = "random",
         shaping: float = 0.0,
         gamma: float = 0.99,
+        card_reward: float = 0.0,
         payoff_sizes: Iterable[int] | None = None,
         seed: int = 0,
     ) -> None:
@@ -158,6 +161,7 @@ class SpiteVecEnv(VecEnv):
         self.seat = seat
         self.shaping = shaping
         self.gamma = gamma
+        self.card_reward = card_reward
         self.render_mode = None
         self._policies, self._shares = _mixture(opponent)
         self.set_payoff_sizes(payoff_sizes)
@@ -166,7 +170,7 @@ class SpiteVecEnv(VecEnv):
         self.opponents = np.zeros(num_envs, np.intp)
         self.sizes = np.full(num_envs, self.rules.payoff_size)
         self._lengths = np.zeros(num_envs, np.int64)
-        self._potentials = np.zeros(num_envs)
+        self._leads = np.zeros(num_envs)
         self._all = np.arange(num_envs)
         self._no_infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
         self._next_seed: int | None = seed
@@ -239,11 +243,7 @@ class SpiteVecEnv(VecEnv):
         ended = np.flatnonzero(dones)
         if ended.size:
             self._describe(infos, ended, earned, truncated)
-        if self.shaping:
-            after = self._potential()
-            after[dones & ~truncated] = 0.0
-            earned += (self.gamma * after - self._potentials).astype(np.float32)
-            self._potentials = after
+        earned += self._extra(dones & ~truncated)
         if ended.size:
             self._open(ended)
         return game.observe(), earned, dones, infos
@@ -301,7 +301,7 @@ class SpiteVecEnv(VecEnv):
             self._let_opponents_move()
             games = games[self.game.state.over[games]]
         self._lengths[opened] = 0
-        self._potentials[opened] = self._potential()[opened]
+        self._leads[opened] = self._lead()[opened]
 
     def _shorten(self, games: Index) -> None:
         """Start these games again with fewer pay-off cards; the others go into the stock."""
@@ -362,9 +362,19 @@ class SpiteVecEnv(VecEnv):
         left = self.game.state.pile_size[:, 0].astype(np.int64)
         return left[self.seats, self._all], left[1 - self.seats, self._all]
 
-    def _potential(self) -> NDArray[np.float64]:
+    def _lead(self) -> NDArray[np.float64]:
+        """Return how many pay-off cards fewer than its opponent the learner has in each game."""
         own, other = self._payoff_left()
-        return self.shaping * (other - own) / self.rules.payoff_size
+        return (other - own).astype(np.float64)
+
+    def _extra(self, over: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return the rewards for the pay-off cards of this step, beside that of the game."""
+        before, after = self._leads, self._lead()
+        self._leads = after
+        potential = self.shaping / self.rules.payoff_size
+        shaped = potential * (self.gamma * np.where(over, 0.0, after) - before)
+        extra: NDArray[np.float32] = (shaped + self.card_reward * (after - before)).astype(np.float32)
+        return extra
 
     def _uniform(self, games: Index, purpose: int) -> NDArray[np.float64]:
         """Return a random number for each of these games, which depends on its row's seed and episode alone."""
