@@ -1,4 +1,4 @@
-"""Measure what gets a training started: shaping by pay-off cards, a curriculum over pay-off sizes, both, or nothing.
+"""Measure what gets a training started: shaping, a reward for pay-off cards, a curriculum over pay-off sizes, or none.
 
 Each variant is trained with some seeds by ``train_ppo.train``, with the settings of its preset demo, but fewer games
 at once in longer rollouts, and fewer steps. Then it is duelled with random and with greedy, in the whole game and in a
@@ -25,10 +25,12 @@ from spite_env.arena import DuelResult, duel
 from spite_env.envs.sb3 import ModelPolicy
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "neither": {"shaping": 0.0, "curriculum": False},
-    "shaping": {"shaping": 1.0, "curriculum": False},
-    "curriculum": {"shaping": 0.0, "curriculum": True},
-    "both": {"shaping": 1.0, "curriculum": True},
+    "none": {"shaping": 0.0, "card_reward": 0.0, "curriculum": False},
+    "shaping": {"shaping": 1.0, "card_reward": 0.0, "curriculum": False},
+    "card reward": {"shaping": 0.0, "card_reward": 0.05, "curriculum": False},
+    "curriculum": {"shaping": 0.0, "card_reward": 0.0, "curriculum": True},
+    "curriculum, shaping": {"shaping": 1.0, "card_reward": 0.0, "curriculum": True},
+    "curriculum, card reward": {"shaping": 0.0, "card_reward": 0.05, "curriculum": True},
 }
 RESULTS = Path(__file__).parent / "results" / "start_ablation"
 

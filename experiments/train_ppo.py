@@ -1,13 +1,14 @@
 """Train a network with masked PPO, then duel it with random and greedy.
 
     python experiments/train_ppo.py --preset demo       # a few minutes on two cores
-    python experiments/train_ppo.py --preset train      # half an hour
+    python experiments/train_ppo.py --preset train      # a quarter of an hour
     python experiments/train_ppo.py --preset train --resume
 
 Random play never empties a pay-off pile before the stock runs out, so that nothing is won at first; and against a
 better opponent the first thing to learn would be to let the stock run out too. The training therefore starts with small
-pay-off piles, and takes the next size whenever the learner has won enough of its games. Its opponent is greedy; the
-option ``--opponents greedy:0.5,self:0.5`` adds a frozen copy of the learner, which is renewed now and then.
+pay-off piles, takes the next size whenever the learner has won enough of its games, and rewards every pay-off card that
+the learner has fewer than its opponent. The opponent is greedy; the option ``--opponents greedy:0.5,self:0.5`` adds a
+frozen copy of the learner, which is renewed now and then.
 
 Everything is written to ``runs/<name>``: the model, a checkpoint, the settings, the learning curve, TensorBoard logs
 and the duels. The same settings and seed give the same weights on the same machine.
@@ -59,7 +60,8 @@ class Settings:
     encoding: str = option("onehot", "encoding of the observations")
     side_depth: int = option(3, "side-pile cards shown below the tops")
     reward: str = option("win", "win, points or margin")
-    shaping: float = option(1.0, "scale of the potential of pay-off cards; 0: none")
+    shaping: float = option(0.0, "scale of the potential of pay-off cards; 0: none")
+    card_reward: float = option(0.05, "reward for a pay-off card less than the opponent")
     curriculum: bool = option(True, "start with small pay-off piles")
     promotion: float = option(0.3, "share of games won that takes the curriculum to the next size")
     opponents: str = option("greedy:1", "names and weights; self is a frozen copy of the learner")
@@ -194,6 +196,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> MaskablePPO
         reward=settings.reward,
         shaping=settings.shaping,
         gamma=settings.gamma,
+        card_reward=settings.card_reward,
         seed=settings.seed,
     )
     last = rules.payoff_size

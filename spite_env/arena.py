@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from spite_env import streams
 from spite_env.game import Game
-from spite_env.policies import Policy, make_policy, observation_for
+from spite_env.policies import Policy, decide, make_policy, policy_name
 from spite_env.record import Recorder
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer, checked_rules
 
 #: Half the width of a 95 % interval, in standard errors of a normal distribution.
 Z95 = 1.959964
@@ -111,13 +111,13 @@ def duel(
         ValueError: an odd or impossible number of games, an unknown policy, an impossible seed, or an illegal action
             (the message names the policy).
     """
-    if isinstance(games, bool) or not isinstance(games, int) or games < 2 or games % 2:
-        raise ValueError(
-            f"games={games!r} is not allowed; games are played in pairs, so it is an even number from 2 on"
-        )
-    rules = rules if rules is not None else Rules()
-    names = names if names is not None else (_name(first), _name(second))
-    policies = [make_policy(policy) if isinstance(policy, str) else policy for policy in (first, second)]
+    rules = checked_rules(rules)
+    games = checked_integer("games", games, 2)
+    if games % 2:
+        raise ValueError(f"games={games} is not allowed; games are played in pairs, so it is an even number")
+    seed = checked_integer("seed", seed, 0, 2**64 - 1)
+    names = names if names is not None else (policy_name(first), policy_name(second))
+    policies = [make_policy(policy) for policy in (first, second)]
     if policies[0] is policies[1]:
         policies[1] = copy.deepcopy(policies[0])
     pair_seeds = streams.seeds_for(seed, games // 2)
@@ -139,7 +139,7 @@ def duel(
     return DuelResult(
         players=names,
         rules=rules.to_dict(),
-        seed=int(seed),
+        seed=seed,
         games=games,
         wins=int(wins.sum()),
         draws=int(((outcome == 0) & ~truncated).sum()),
@@ -209,35 +209,10 @@ def _play(
         for number, policy in enumerate(policies):
             games = live[side == number]
             if games.size:
-                game.step(_decide(policy, names[number], game, games, start), games)
+                game.step(decide(policy, names[number], game, games, start), games)
         decisions[live] += 1
         live = live[~(game.terminated | game.truncated)[live]]
     winner, points = game.winner, game.points.T.astype(np.int64)
     outcome = np.where(winner < 0, 0, np.where(winner == first_seat, 1, -1)).astype(np.int8)
     by_policy = np.where(first_seat == 0, points, points[::-1])
     return outcome, by_policy, game.truncated, decisions
-
-
-def _decide(policy: Policy, name: str, game: Game, games: NDArray[np.intp], start: int) -> NDArray[np.intp]:
-    """Ask a policy for its actions in some games, and check them."""
-    observation = observation_for(policy, game, games)
-    mask = game.legal_actions(games)
-    actions = np.asarray(policy.act(observation, mask, None, games + start))
-    if actions.shape != games.shape or actions.dtype.kind not in "iu":
-        raise ValueError(
-            f"policy {name!r} returned {actions.dtype} of shape {actions.shape}; it must return integers of shape "
-            f"{games.shape}"
-        )
-    legal = (actions >= 0) & (actions < game.actions.n)
-    legal[legal] = mask[legal, actions[legal]]
-    if not legal.all():
-        wrong = int(np.argmin(legal))
-        raise ValueError(
-            f"policy {name!r} chose action {actions[wrong]} in game {games[wrong] + start}, which is not legal there; "
-            f"legal are {', '.join(map(game.actions.text, np.flatnonzero(mask[wrong]).tolist()))}"
-        )
-    return actions.astype(np.intp)
-
-
-def _name(policy: str | Policy) -> str:
-    return policy if isinstance(policy, str) else type(policy).__name__

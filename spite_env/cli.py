@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         status: int = options.run(options)
-    except (ValueError, ImportError, OSError) as error:
-        print(f"spite-env {options.command}: error: {error}", file=sys.stderr)
+    except (ValueError, ImportError, OSError, MemoryError, OverflowError, RecursionError) as error:
+        print(f"spite-env {options.command}: error: {error or type(error).__name__}", file=sys.stderr)
         return 2
     return status
 
@@ -79,7 +79,7 @@ def _duel(options: argparse.Namespace) -> int:
     console = None if options.json else make_console()
     rules = parse_rules(options.rules, options.set)
     first, second = options.policies
-    with record_writer(options.records) if options.records else nullcontext() as write:
+    with record_writer(options.records) if options.records is not None else nullcontext() as write:
         result = duel(first, second, rules, games=options.games, seed=options.seed, record=write)
     if console is None:
         print(json.dumps(result.to_dict(), indent=2))

@@ -17,7 +17,7 @@ from spite_env import position as positions_module
 from spite_env import single, streams
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer, checked_rules
 from spite_env.state import NO_WINNER, Bytes, Index, State
 from spite_env.streams import Purpose
 
@@ -101,16 +101,11 @@ class Game:
         side_depth: int = 3,
         autoreset: bool = False,
     ) -> None:
-        if isinstance(num_games, bool) or not isinstance(num_games, (int, np.integer)) or num_games < 1:
-            raise ValueError(f"num_games={num_games!r} is not allowed; it is an integer of 1 or more")
-        rules = rules if rules is not None else Rules()
-        if not isinstance(rules, Rules):
-            raise ValueError(
-                f"rules={rules!r} are not allowed; they are a spite_env.Rules, such as Rules.preset('mini')"
-            )
+        rules = checked_rules(rules)
+        num_games = checked_integer("num_games", num_games, 1)
         self._attach(
             rules,
-            State(rules, int(num_games)),
+            State(rules, num_games),
             ActionTable(rules),
             ObservationTable(rules, encoding, side_depth),
             autoreset,
@@ -233,6 +228,9 @@ class Game:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "listener": None, "_mask": None}
 
+    def __copy__(self) -> Game:
+        return self.copy()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Game:
         return self.copy()
 
@@ -272,7 +270,7 @@ class Game:
             self._tell("position", games)
         self._mask = None
 
-    def revisit(self, episodes: ArrayLike, game_numbers: ArrayLike, starters: ArrayLike) -> None:
+    def _revisit(self, episodes: ArrayLike, game_numbers: ArrayLike, starters: ArrayLike) -> None:
         """Deal all games as their seeds deal them in given episodes, and there within a match; for tools.
 
         Args:

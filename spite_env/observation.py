@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spite_env.rules import MAX_COUNT, Rules
+from spite_env.rules import MAX_COUNT, Rules, checked_integer
 from spite_env.state import Bytes, Index, State, byte_fields
 
 Kind = Literal["card", "number", "tally"]
@@ -128,10 +128,7 @@ class ObservationTable:
     def __init__(self, rules: Rules, encoding: str = "onehot", side_depth: int = 3) -> None:
         if encoding not in ENCODINGS:
             raise ValueError(f"encoding={encoding!r} is not allowed; it is one of {', '.join(map(repr, ENCODINGS))}")
-        if isinstance(side_depth, bool) or not isinstance(side_depth, int) or not 0 <= side_depth <= rules.num_cards:
-            raise ValueError(
-                f"side_depth={side_depth!r} is not allowed; it is an integer from 0 to {rules.num_cards} (the deck)"
-            )
+        side_depth = checked_integer("side_depth", side_depth, 0, rules.num_cards)
         self.rules = rules
         self.encoding = encoding
         self.side_depth = side_depth

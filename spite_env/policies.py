@@ -49,11 +49,42 @@ class Policy(Protocol):
         """
 
 
-def observation_for(policy: Policy, game: Game, games: Actions) -> NDArray[np.uint8]:
-    """Return the movers' views in some games, or as many zeros for a policy that ignores them."""
+def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> Actions:
+    """Ask a policy for its actions in some games, in which it is to move, and check them.
+
+    Args:
+        policy: The policy.
+        name: What a message calls it.
+        game: The batch.
+        games: Games of the batch, int ``(n,)``.
+        first: The number by which the policy knows the batch's game 0.
+
+    Returns:
+        Legal actions, int ``(n,)``.
+
+    Raises:
+        ValueError: it returned something else; the message names the policy.
+    """
     if getattr(policy, "needs_observation", True):
-        return game.observe(indices=games)
-    return np.broadcast_to(np.uint8(0), (games.size, game.observation.n))
+        observation = game.observe(indices=games)
+    else:
+        observation = np.broadcast_to(np.uint8(0), (games.size, game.observation.n))
+    mask = game.legal_actions(games)
+    actions = np.asarray(policy.act(observation, mask, None, games + first))
+    if actions.shape != games.shape or actions.dtype.kind not in "iu":
+        raise ValueError(
+            f"policy {name!r} returned {actions.dtype} of shape {actions.shape}; it must return integers of shape "
+            f"{games.shape}"
+        )
+    legal = (actions >= 0) & (actions < game.actions.n)
+    legal[legal] = mask[legal, actions[legal]]
+    if not legal.all():
+        wrong = int(np.argmin(legal))
+        raise ValueError(
+            f"policy {name!r} chose action {actions[wrong]} in game {games[wrong] + first}, which is not legal there; "
+            f"legal are {', '.join(map(game.actions.text, np.flatnonzero(mask[wrong]).tolist()))}"
+        )
+    return actions.astype(np.intp)
 
 
 def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:
@@ -67,7 +98,7 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     Returns:
         int ``(n,)``.
     """
-    by_action = action_mask.T.astype(np.uint16 if action_mask.shape[1] > 255 else np.uint8)
+    by_action = action_mask.T.astype(np.min_scalar_type(action_mask.shape[1]))
     if len(uniform) < 32:
         np.add.accumulate(by_action, axis=0, out=by_action)
     else:  # the same sums, but with long inner loops
@@ -139,32 +170,47 @@ class GreedyPolicy(PriorityPolicy):
 POLICIES: dict[str, type[Policy]] = {"random": RandomPolicy, "greedy": GreedyPolicy}
 
 
-def make_policy(name: str) -> Policy:
-    """Return a new policy by its short name, or by ``package.module:attribute``.
+def policy_name(policy: str | Policy) -> str:
+    """Return what to call a policy: its name, or that of its class."""
+    return policy if isinstance(policy, str) else type(policy).__name__
+
+
+def make_policy(policy: str | Policy) -> Policy:
+    """Return a policy: a new one for its short name or ``package.module:attribute``, an object as it is.
 
     Short names are looked up here, then in the ``agents`` package of a checkout. An attribute is called without
     arguments if it is a class or a function.
 
     Raises:
-        ValueError: an unknown name; the message lists the known ones.
+        ValueError: an unknown name (the message lists the known ones), or no policy.
     """
-    if name in POLICIES:
-        return POLICIES[name]()
-    if ":" in name:
-        module_name, _, attribute = name.partition(":")
-        try:
-            found = getattr(importlib.import_module(module_name), attribute)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ValueError(f"policy {name!r} can't be loaded: {error}") from error
-        policy: Policy = found() if callable(found) else found
+    if not isinstance(policy, str):
+        if isinstance(policy, type) or not all(callable(getattr(policy, name, None)) for name in ("reset", "act")):
+            raise ValueError(f"{policy!r} is no policy: it needs the methods reset and act")
         return policy
-    known = list(POLICIES)
+    if policy in POLICIES:
+        return POLICIES[policy]()
+    if ":" in policy:
+        return _imported(policy)
+    known, missing = list(POLICIES), " (the other agents come with a checkout of the repository)"
     if importlib.util.find_spec("agents") is not None:
-        agents = importlib.import_module("agents").AGENTS
-        if name in agents:
-            return make_policy(agents[name])
-        known += agents
-        missing = ""
-    else:
-        missing = " (the other agents come with a checkout of the repository)"
-    raise ValueError(f"unknown policy {name!r}; the known ones are {', '.join(known)}{missing}, or package.module:name")
+        agents = getattr(importlib.import_module("agents"), "AGENTS", {})
+        if policy in agents:
+            return _imported(agents[policy])
+        known, missing = known + list(agents), "" if agents else missing
+    raise ValueError(
+        f"unknown policy {policy!r}; the known ones are {', '.join(known)}{missing}, or package.module:name"
+    )
+
+
+def _imported(name: str) -> Policy:
+    """Return the policy ``package.module:attribute``; whatever goes wrong in there is an error of the name."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+        made: Policy = found() if isinstance(found, type) or not hasattr(found, "act") else found
+        if isinstance(made, str):
+            raise TypeError(f"{made!r} is no policy")
+        return make_policy(made)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"policy {name!r} can't be loaded: {error!r}") from error

@@ -32,7 +32,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -170,7 +169,7 @@ class Recorder:
         self._episodes = [deque([_Episode(ended=over)]) for over in state.over.tolist()]
         self._next = 0  # the game whose episode is handed out next
         as_dealt = game.copy()
-        as_dealt.revisit(state.episode, state.game_number, state.starter)
+        as_dealt._revisit(state.episode, state.game_number, state.starter)
         for index in np.flatnonzero(~state.over).tolist():
             self._start(index, dealt=game.position(index) == as_dealt.position(index))
         self._closed = False
@@ -271,22 +270,27 @@ def _pairs(players: Sequence[Any], count: int) -> list[tuple[str, str]]:
 def record_writer(path: str | os.PathLike[str]) -> Iterator[Callable[[Record], None]]:
     """Open a file for records, one a line; the context is a function that writes a record.
 
-    The file appears, or replaces an old one, when the context ends without an error.
+    What an old file held is there until the first record is written, or until the context ends without an error.
 
     Raises:
         OSError: the file can't be written.
     """
-    part = Path(f"{os.fspath(path)}.part")
-    try:
-        with part.open("w", encoding="ascii", newline="\n") as file:
+    with open(path, "a", encoding="ascii", newline="\n") as file:
+        replaced = not os.path.isfile(path)  # a pipe or a device has nothing to replace
 
-            def write(record: Record) -> None:
-                file.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+        def replace() -> None:
+            nonlocal replaced
+            if not replaced:
+                file.truncate(0)
+                replaced = True
 
-            yield write
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        def write(record: Record) -> None:
+            line = json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
+            replace()
+            file.write(line)
+
+        yield write
+        replace()
 
 
 def write_records(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
@@ -351,7 +355,7 @@ def check_format(record: Any) -> None:
 def show(value: Any) -> str:
     """Return a value for a message, cut where it is long."""
     try:
-        text = repr(value)
+        text = ascii(value)
     except RecursionError:
         return "something nested too deeply"
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."

@@ -209,25 +209,56 @@ class Rules:
 PRESETS = ("g4a", "classic", "skip_bo", "mini")
 
 
+def checked_rules(rules: Rules | None) -> Rules:
+    """Return rules, the default ones for None.
+
+    Raises:
+        ValueError: something else.
+    """
+    if rules is None:
+        return Rules()
+    if not isinstance(rules, Rules):
+        raise ValueError(f"rules={rules!r} are not allowed; they are a spite_env.Rules, such as Rules.preset('mini')")
+    return rules
+
+
+def checked_integer(name: str, value: Any, least: int, most: int | None = None, or_none: str = "") -> int:
+    """Return an integer (no bool) as a plain one.
+
+    Raises:
+        ValueError: no integer, or out of range; the message says what is allowed.
+    """
+    try:
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least or (most is not None and number > most):
+        raise ValueError(f"{name}={value!r} is not allowed; it is {_range(least, most)}{or_none}")
+    return number
+
+
+def _range(least: int, most: int | None) -> str:
+    return f"an integer of {least} or more" if most is None else f"an integer from {least} to {most}"
+
+
 def _allowed(metadata: Any) -> str:
     if "choices" in metadata:
         return "one of " + ", ".join(map(repr, metadata["choices"]))
-    return f"an integer from {metadata['least']} to {metadata['most']}" + (", or None" if metadata["none"] else "")
+    return _range(metadata["least"], metadata["most"]) + _or_none(metadata)
+
+
+def _or_none(metadata: Any) -> str:
+    return ", or None" if metadata["none"] else ""
 
 
 def _checked(name: str, value: Any, metadata: Any) -> Any:
     """Return a field's value in its plain Python type, or raise ValueError naming the field and what is allowed."""
-    if "choices" in metadata:
+    if "choices" not in metadata:
+        if value is None and metadata["none"]:
+            return None
+        return checked_integer(name, value, metadata["least"], metadata["most"], _or_none(metadata))
+    if isinstance(value, (str, int, np.integer, np.bool_)):
         for choice in metadata["choices"]:
             if value == choice and isinstance(value, (bool, np.bool_)) == isinstance(choice, bool):
                 return choice
-    elif value is None and metadata["none"]:
-        return None
-    elif not isinstance(value, bool):
-        try:
-            number = operator.index(value)
-        except TypeError:
-            number = metadata["least"] - 1
-        if metadata["least"] <= number <= metadata["most"]:
-            return number
     raise ValueError(f"{name}={value!r} is not allowed; it is {_allowed(metadata)}")

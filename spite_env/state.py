@@ -144,9 +144,9 @@ class State:
     @classmethod
     def _from_arrays(cls, rules: Rules, cells: Bytes, wide: dict[str, NDArray[Any]]) -> State:
         state = cls.__new__(cls)
-        state._attach(rules, cells)
+        state._attach(rules, np.require(cells, requirements="W"))
         for name, array in wide.items():
-            setattr(state, name, array)
+            setattr(state, name, np.require(array, requirements="W"))
         return state
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -127,7 +127,7 @@ class _Replay:
         self._problems: list[RecordError | None] = [None] * len(cases)
         if check_seed:
             episodes = np.array([case.episode for case in cases], np.uint64)
-            self._game.revisit(episodes, [case.game for case in cases], [case.start.turn for case in cases])
+            self._game._revisit(episodes, [case.game for case in cases], [case.start.turn for case in cases])
             self._problems = [_tried(self._check_deal, g) for g in range(len(cases))]
         positions_module.place(self._game.state, np.arange(len(cases)), [case.start for case in cases])
         self._game.listener = self._hear

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -255,3 +256,41 @@ def test_without_a_checkout_the_error_says_where_the_other_agents_are(
 def test_an_import_path_that_leads_nowhere_is_refused_by_name(name: str) -> None:
     with pytest.raises(ValueError, match=f"policy '{name}' can't be loaded"):
         make_policy(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["os:path", "os:sep", "json:dumps", ".x:y", "spite_env.policies:Policy", "spite_env.policies:POLICIES"]
+)
+def test_what_is_no_policy_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ValueError, match=name.replace(".", r"\.")):
+        make_policy(name)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, GreedyPolicy, object()])
+def test_objects_that_are_no_policies_are_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="is no policy: it needs the methods reset and act"):
+        make_policy(wrong)
+
+
+@pytest.mark.parametrize("code", ["raise RuntimeError", "import sys; sys.exit(0)", "def broken(:"])
+def test_a_module_that_fails_is_an_error_of_the_name(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failing_policies.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match="'failing_policies:any' can't be loaded"):
+        make_policy("failing_policies:any")
+
+
+def test_another_package_called_agents_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("agents.AGENTS")
+    assert isinstance(make_policy("greedy"), GreedyPolicy)
+    with pytest.raises(ValueError, match="unknown policy 'hoarder'"):
+        make_policy("hoarder")
+
+
+def test_a_choice_among_very_many_actions_is_legal() -> None:
+    game = Game(Rules(center_piles=255, side_piles=255))
+    mask = game.legal_actions()
+    for uniform in (0.0, 0.5, 0.999999):
+        assert mask[0, random_legal_actions(mask, np.array([uniform]))[0]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -1010,21 +1011,34 @@ def test_a_cut_file_is_named(tmp_path: Path) -> None:
         assert str(problem).startswith("record 1: line 2: the file is cut, its last line is not whole")
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_an_old_file_is_lost_with_the_first_record_only(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text("old\n")
     record = {"format": FORMAT}
-    for wrong, error in ((record | {"text": object()}, TypeError), (record | {"text": float("nan")}, ValueError)):
+    for wrong, error in (({"text": object()}, TypeError), ({"text": float("nan")}, ValueError)):
         with pytest.raises(error, match="JSON"):
-            write_records(path, [record, wrong])
+            write_records(path, [wrong])
         assert path.read_text() == "old\n"
-        assert list(tmp_path.iterdir()) == [path]
+        with pytest.raises(error, match="JSON"):
+            write_records(tmp_path / "other.jsonl", [record, wrong])
+        assert list(read_records(tmp_path / "other.jsonl")) == [record]
     assert write_records(path, [record, record]) == 2
     assert list(read_records(path)) == [record, record]
     assert write_records(path, []) == 0
     assert path.read_bytes() == b""
-    with pytest.raises(FileNotFoundError):
-        write_records(tmp_path / "missing" / "records.jsonl", [record])
+
+
+def test_links_are_followed_and_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    record = {"format": FORMAT}
+    (tmp_path / "target").write_text("old\n")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_records(tmp_path / "link", [record])
+    assert (tmp_path / "link").is_symlink()
+    assert list(read_records(tmp_path / "target")) == [record]
+    write_records(os.devnull, [record])
+    for wrong in (tmp_path, tmp_path / "missing" / "records.jsonl", ""):
+        with pytest.raises(OSError, match="directory"), record_writer(wrong):
+            pytest.fail("opened")
 
 
 # -- the core's tools --------------------------------------------------------------------------------------------------
@@ -1051,7 +1065,7 @@ def test_deals_can_be_revisited(first_player: int | str) -> None:
     numbers = [record["match"]["game"] for record in records]
     assert max(numbers) > 1
     again = Game(rules, len(records), [record["seed"] for record in records])
-    again.revisit(
+    again._revisit(
         [record.get("episode", 0) for record in records], numbers, [record["first_player"] for record in records]
     )
     for index, record in enumerate(records):

@@ -895,6 +895,24 @@ def test_with_autoreset_a_games_result_and_final_views_stay_until_its_own_next_s
     assert not auto.final_observation.any()
 
 
+@pytest.mark.parametrize("rules", [*ALL_PRESETS, SHORT_MATCH], ids=[*PRESETS, "match"])
+def test_with_autoreset_an_ended_game_goes_on_with_its_next_episode_as_after_a_reset(rules: Rules) -> None:
+    auto, plain = Game(rules, 12, seed=3, autoreset=True), Game(rules, 12, seed=3)
+    players = Players(rules, 12, seed=4)
+    ended = 0
+    while ended < 24:
+        actions = players.choose(auto)
+        for game in (auto, plain):
+            game.step(actions)
+        again = np.flatnonzero(over(plain))
+        np.testing.assert_array_equal(over(auto), over(plain))
+        ended += again.size
+        if again.size:
+            plain.reset(again)
+            assert [auto.position(index) for index in range(12)] == [plain.position(index) for index in range(12)]
+            np.testing.assert_array_equal(auto.legal_actions(), plain.legal_actions())
+
+
 def test_without_autoreset_there_is_no_final_observation() -> None:
     game = start(G4A, payoff="A")
     do(game, "payoff>center0")

@@ -302,6 +302,11 @@ def test_smaller_payoff_piles() -> None:
     [
         ({"seat": 2}, "seat=2"),
         ({"shaping": -1.0}, "shaping"),
+        ({"shaping": float("inf")}, "shaping"),
+        ({"card_reward": float("nan")}, "card_reward"),
+        ({"payoff_sizes": [True]}, "payoff_sizes"),
+        ({"opponent": None}, "no policy"),
+        ({"seed": [1, 2]}, "seed"),
         ({"gamma": 1.5}, "gamma"),
         ({"reward": "fun"}, "reward='fun'"),
         ({"opponent": "nobody"}, "unknown policy 'nobody'"),
@@ -315,6 +320,29 @@ def test_smaller_payoff_piles() -> None:
 def test_arguments_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SpiteVecEnv(2, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [(-1, "policy 'Stubborn' chose action -1"), (0.5, "policy 'Stubborn' returned float64")],
+)
+def test_an_opponent_that_misbehaves_is_named(answer: float, message: str) -> None:
+    class Stubborn:
+        def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+            """Have nothing to begin."""
+
+        def act(self, observation: Any, action_mask: Any, infosets: Any, indices: Any) -> Any:
+            return np.full(len(indices), answer)
+
+    env = SpiteVecEnv(4, Stubborn(), seat=1)
+    with pytest.raises(ValueError, match=message):
+        env.reset()
+
+
+def test_games_without_a_decision_of_the_learner_are_given_up() -> None:
+    env = SpiteVecEnv(2, rules=Rules(max_steps=1), seat=1)
+    with pytest.raises(RuntimeError, match="ended before the learner's first decision"):
+        env.reset()
 
 
 def test_an_illegal_action_changes_nothing() -> None:

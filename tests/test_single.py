@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from itertools import count
 
 import numpy as np
@@ -51,6 +53,29 @@ def test_single_games_of_any_rules_equal_those_of_a_batch(rules: Rules, seed: in
 def test_single_games_from_any_position_equal_those_of_a_batch(rules: Rules, rng: object) -> None:
     positions = [random_position(rules, rng) for _ in range(4)]  # type: ignore[arg-type]
     compare(Game.from_positions(rules, positions, seed=1), Players(rules, 4, seed=2), most=60)
+
+
+def test_copies_of_every_kind_can_be_played() -> None:
+    game = Game(num_games=3, seed=1)
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(game, protocol=5, buffer_callback=buffers.append)
+    copies = [
+        pickle.loads(pickled, buffers=[bytes(buffer.raw()) for buffer in buffers]),
+        copy.copy(game),
+        copy.deepcopy(game),
+        game.copy(),
+    ]
+    before = snapshot(game, 0)
+    actions = game.legal_actions().argmax(axis=1)
+    for copied in copies:
+        copied.step(actions)
+        assert snapshot(copied, 0) == snapshot(copies[0], 0) != before
+    assert snapshot(game, 0) == before
+
+
+def test_numpy_integers_are_integers() -> None:
+    game = Game(Rules(ranks=np.int64(9)), np.int64(2), np.int64(7), side_depth=np.int64(1))
+    assert snapshot(game, 1) == snapshot(Game(Rules(ranks=9), 2, 7, side_depth=1), 1)
 
 
 @pytest.mark.soak

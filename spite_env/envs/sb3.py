@@ -21,9 +21,18 @@ from numpy.typing import NDArray
 
 from spite_env import streams
 from spite_env.game import Game
-from spite_env.policies import Actions, Mask, Policy, SeededPolicy, make_policy, observation_for, random_legal_actions
+from spite_env.policies import (
+    Actions,
+    Mask,
+    Policy,
+    SeededPolicy,
+    decide,
+    make_policy,
+    policy_name,
+    random_legal_actions,
+)
 from spite_env.rewards import check_reward, rewards
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer
 from spite_env.state import NO_WINNER, Index
 
 try:
@@ -37,6 +46,9 @@ except ImportError as error:  # pragma: no cover
 
 #: A policy, its name, or pairs of those and weights: each game's opponent is drawn by the weights.
 Opponent = str | Policy | Sequence[tuple[str | Policy, float]]
+
+#: Deals in a row without a decision of the learner, after which a reset gives up.
+MOST_DEALS = 1000
 
 _OUTCOMES = ("loss", "draw", "win")
 # What a row draws random numbers for, besides its cards.
@@ -153,8 +165,12 @@ class SpiteVecEnv(VecEnv):
     ) -> None:
         if isinstance(seat, bool) or seat not in (0, 1, "random"):
             raise ValueError(f"seat={seat!r} is not allowed; it is 0, 1 or 'random'")
-        if not shaping >= 0 or not 0 <= gamma <= 1:
-            raise ValueError(f"shaping={shaping!r}, gamma={gamma!r}: shaping is 0 or more, gamma from 0 to 1")
+        if not 0 <= shaping < np.inf or not 0 <= gamma <= 1 or not 0 <= card_reward < np.inf:
+            raise ValueError(
+                f"shaping={shaping!r}, gamma={gamma!r}, card_reward={card_reward!r}: shaping and card_reward are "
+                "finite and 0 or more, gamma is from 0 to 1"
+            )
+        seed = checked_integer("seed", seed, 0, 2**64 - 1)
         self.game = Game(rules, num_envs, seed, encoding=encoding, side_depth=side_depth)
         self.rules = self.game.rules
         self.reward = check_reward(reward)
@@ -183,11 +199,11 @@ class SpiteVecEnv(VecEnv):
         Raises:
             ValueError: no size, a size that isn't from 1 to ``rules.payoff_size``, or a match.
         """
-        listed = None if sizes is None else list(sizes)
+        most = self.rules.payoff_size
+        listed = None if sizes is None else [checked_integer("payoff_sizes", size, 1, most) for size in sizes]
         if listed is not None:
-            most = self.rules.payoff_size
-            if not listed or any(not isinstance(size, int) or not 1 <= size <= most for size in listed):
-                raise ValueError(f"payoff_sizes={listed!r} is not allowed; give some integers from 1 to {most}")
+            if not listed:
+                raise ValueError("payoff_sizes=[] is not allowed; give at least one size")
             if self.rules.match_points is not None:
                 raise ValueError("payoff_sizes need single games: rules.match_points must be None")
         self._sizes = None if listed is None or set(listed) == {self.rules.payoff_size} else np.array(listed)
@@ -203,8 +219,7 @@ class SpiteVecEnv(VecEnv):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Have the next :meth:`reset` start from ``seed``; None leaves things as they are."""
         if seed is not None:
-            streams.seeds_for(seed, 1)  # refuses what is no seed
-            self._next_seed = int(seed)
+            self._next_seed = checked_integer("seed", seed, 0, 2**64 - 1)
         return [seed] * self.num_envs
 
     # What SB3 calls
@@ -230,7 +245,8 @@ class SpiteVecEnv(VecEnv):
         """Make the learner's decision and the opponents' answers in every game; deal ended games anew.
 
         Raises:
-            ValueError: an action that isn't legal; nothing is changed then.
+            ValueError: an action of the learner that isn't legal, nothing is changed then; or one of an opponent, after
+                which the environment has to be reset.
         """
         game = self.game
         game.step(self._actions)
@@ -288,7 +304,11 @@ class SpiteVecEnv(VecEnv):
     def _open(self, games: Index, deal: bool = True) -> None:
         """Deal games, if they aren't yet, and play them up to the learner's first decision."""
         opened = games
+        attempts = 0
         while games.size:
+            if attempts == MOST_DEALS:
+                raise RuntimeError(f"{attempts} games in a row ended before the learner's first decision")
+            attempts += 1
             if deal:
                 self.game.reset(games)
             deal = True
@@ -328,9 +348,7 @@ class SpiteVecEnv(VecEnv):
             for number, policy in enumerate(self._policies):
                 at = np.flatnonzero(chooser == number)
                 if at.size:
-                    own = waiting[at]
-                    seen = observation_for(policy, game, own)
-                    actions[at] = policy.act(seen, game.legal_actions(own), None, own)
+                    actions[at] = decide(policy, policy_name(policy), game, waiting[at])
             game.step(actions, waiting)
 
     def _describe(
@@ -387,7 +405,7 @@ def _mixture(opponent: Opponent) -> tuple[list[Policy], NDArray[np.float64]]:
     pairs = list(opponent) if isinstance(opponent, Sequence) and not isinstance(opponent, str) else [(opponent, 1.0)]
     if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         raise ValueError(f"opponent={opponent!r} is not allowed; give a policy, a name, or (policy, weight) pairs")
-    policies = [make_policy(policy) if isinstance(policy, str) else policy for policy, _ in pairs]
+    policies = [make_policy(policy) for policy, _ in pairs]
     return policies, _shares([weight for _, weight in pairs], len(pairs))
 
 
