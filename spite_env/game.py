@@ -1,7 +1,7 @@
 """The vectorised core: how the game is played, for any number of games at once.
 
 No Python loop runs over games. The state is field-major (see :mod:`spite_env.state`); a decision touches, in each game,
-only the few cells that it changes, through flat indices ``row * num_games + game``.
+only the few cells that it changes, through flat indices ``row * stride + game``.
 """
 
 from __future__ import annotations
@@ -426,50 +426,50 @@ class Game:
         """Play a card to a centre pile; then, in this order: win check, recycling, mid-turn refill."""
         if not games.size:
             return
-        s, rules, n = self.state, self.rules, self.num_games
+        s, rules, n = self.state, self.rules, self.state.stride
         piles = rules.side_piles + 1
         center, source = np.divmod(actions, self.actions.num_sources)
         player = s.player[games].astype(np.intp)
         height_at = center * n + games
-        height = s.center_size.reshape(-1)[height_at].astype(np.intp)
+        height = s.flat["center_size"][height_at].astype(np.intp)
 
         from_pile = source < piles
         card = np.where(source == piles, height + 1, rules.kinds).astype(np.uint8)
         top_at = ((player * piles + source) * n + games)[from_pile]
-        card[from_pile] = s.pile_top.reshape(-1)[top_at]
+        card[from_pile] = s.flat["pile_top"][top_at]
         self._tell("play", games, player=player, source=source, card=card, center=center)
 
         top = self._uncover(top_at, games[from_pile])
         revealed = (source[from_pile] == 0) & (top > 0)
-        s.hidden.reshape(-1)[((top - 1).astype(np.intp) * n + games[from_pile])[revealed]] -= 1
+        s.flat["hidden"][((top - 1).astype(np.intp) * n + games[from_pile])[revealed]] -= 1
         from_side = from_pile & (source > 0)
         tally_at = (player * rules.side_piles + source - 1) * rules.kinds + card - 1
-        s.side_tally.reshape(-1)[(tally_at * n + games)[from_side]] -= 1
+        s.flat["side_tally"][(tally_at * n + games)[from_side]] -= 1
         from_hand = ~from_pile
         self._take_from_hand(games[from_hand], player[from_hand], card[from_hand])
 
-        s.center_size.reshape(-1)[height_at] = height + 1
-        s.center_wild.reshape(-1)[(center * rules.ranks + height) * n + games] = card == rules.kinds
+        s.flat["center_size"][height_at] = height + 1
+        s.flat["center_wild"][(center * rules.ranks + height) * n + games] = card == rules.kinds
 
-        won = s.pile_size.reshape(-1)[player * piles * n + games] == 0
+        won = s.flat["pile_size"][player * piles * n + games] == 0
         complete = (height + 1 == rules.ranks) & ~won
         if np.count_nonzero(complete):
             self._recycle(games[complete], center[complete])
         if rules.refill_mid_turn:
-            empty = (s.hand_size.reshape(-1)[player * n + games] == 0) & ~won
+            empty = (s.flat["hand_size"][player * n + games] == 0) & ~won
             self._refill(games[empty])
         if np.count_nonzero(won):
             self._end(games[won], player[won])
 
     def _uncover(self, top_at: Index, games: Index) -> Bytes:
         """Take the top card off piles, given by their flat index, and return the new tops."""
-        s, n = self.state, self.num_games
-        size = s.pile_size.reshape(-1)[top_at] - np.uint8(1)
-        s.pile_size.reshape(-1)[top_at] = size
+        s, n = self.state, self.state.stride
+        size = s.flat["pile_size"][top_at] - np.uint8(1)
+        s.flat["pile_size"][top_at] = size
         pile = top_at // n
         place = pile * s.pile.shape[2] + size
-        top = s.pile.reshape(-1)[place * n + games]
-        s.pile_top.reshape(-1)[top_at] = top
+        top = s.flat["pile"][place * n + games]
+        s.flat["pile_top"][top_at] = top
         return top
 
     def _discard(self, games: Index, actions: Index) -> None:
@@ -482,18 +482,18 @@ class Game:
         card = (rank + 1).astype(np.uint8)
         self._tell("discard", games, player=player, card=card, side=number - rank * self.rules.side_piles)
         at = self._discard_rows[:, player, number]
-        at *= self.num_games
+        at *= s.stride
         at += games
-        cells = s.cells.reshape(-1)
+        cells = s.flat_cells
         counts = cells[at[:5]]
         counts += _DISCARD_CHANGE
         cells[at[:5]] = counts
         cells[at[5]] = card
-        cells[at[6] + counts[4].astype(np.intp) * self.num_games] = card
+        cells[at[6] + counts[4].astype(np.intp) * s.stride] = card
 
     def _take_from_hand(self, games: Index, player: Index, card: Bytes) -> None:
-        at = self._hand_rows[:, player, card - 1] * self.num_games + games
-        self.state.cells.reshape(-1)[at] -= 1
+        at = self._hand_rows[:, player, card - 1] * self.state.stride + games
+        self.state.flat_cells[at] -= 1
 
     def _pass_turn(self, games: Index) -> None:
         if games.size:
@@ -504,10 +504,10 @@ class Game:
         """Refill the mover's hand, returning set-aside cards first where the stock is short; then the stock check."""
         if not games.size:
             return
-        s, rules, n = self.state, self.rules, self.num_games
+        s, rules, n = self.state, self.rules, self.state.stride
         player = s.player[games].astype(np.intp)
         size_at = player * n + games
-        lack = np.uint8(rules.hand_size) - s.hand_size.reshape(-1)[size_at]
+        lack = np.uint8(rules.hand_size) - s.flat["hand_size"][size_at]
         if rules.recycle == "set_aside":
             returning = (lack > s.stock_size[games]) & (s.set_aside_size[games] > 0)
             if np.count_nonzero(returning):
@@ -517,7 +517,7 @@ class Game:
         self._draw(games, player, stock, drawn)
         stock -= drawn
         s.stock_size[games] = stock
-        s.hand_size.reshape(-1)[size_at] += drawn
+        s.flat["hand_size"][size_at] += drawn
         ended = drawn < lack
         if rules.stock_end == "empty":
             ended |= (stock == 0) & (s.set_aside_size[games] == 0)
@@ -526,7 +526,7 @@ class Game:
 
     def _draw(self, games: Index, player: Index, stock: Bytes, drawn: Bytes) -> None:
         """Move the top ``drawn`` of ``stock`` cards to hands, one a game at a time."""
-        s, n = self.state, self.num_games
+        s, n = self.state, self.state.stride
         stock_at = stock.astype(np.intp) * n + games
         hand_at = (player * self.rules.kinds - 1) * n + games
         for earlier in range(int(drawn.max())):
@@ -535,8 +535,8 @@ class Game:
                 games, player, drawn = games[drawing], player[drawing], drawn[drawing]
                 stock_at, hand_at = stock_at[drawing], hand_at[drawing]
             stock_at -= n
-            card = s.stock.reshape(-1)[stock_at]
-            s.hand.reshape(-1)[hand_at + card.astype(np.intp) * n] += 1
+            card = s.flat["stock"][stock_at]
+            s.flat["hand"][hand_at + card.astype(np.intp) * n] += 1
             self._tell("draw", games, player=player, card=card)
 
     def _recycle(self, games: Index, center: Index) -> None:
@@ -544,11 +544,11 @@ class Game:
         s, rules = self.state, self.rules
         heights = np.arange(rules.ranks)
         rows = center[:, None] * rules.ranks + heights
-        wild_at = rows * self.num_games + games[:, None]
-        wild = s.center_wild.reshape(-1)[wild_at]
+        wild_at = rows * s.stride + games[:, None]
+        wild = s.flat["center_wild"][wild_at]
         cards = np.where(wild, rules.kinds, heights + 1).astype(np.uint8)
-        s.center_wild.reshape(-1)[wild_at] = 0
-        s.center_size.reshape(-1)[center * self.num_games + games] = 0
+        s.flat["center_wild"][wild_at] = 0
+        s.flat["center_size"][center * s.stride + games] = 0
         tally = np.concatenate((1 - wild, wild.sum(axis=1, keepdims=True, dtype=np.uint8)), axis=1).T
         if rules.recycle == "set_aside":
             s.set_aside[:, games] += tally
@@ -589,9 +589,9 @@ class Game:
         added = np.full(games.size, cards.shape[1]) if count is None else count.astype(np.intp)
         size = s.stock_size[games] + added
         place = np.arange(int(size.max()))[:, None]
-        moved_at = np.maximum(place - added, 0) * self.num_games + games
+        moved_at = np.maximum(place - added, 0) * s.stride + games
         below = cards.T[np.minimum(place[:, 0], cards.shape[1] - 1)]
-        s.stock[: place.size, games] = np.where(place < added, below, s.stock.reshape(-1)[moved_at])
+        s.stock[: place.size, games] = np.where(place < added, below, s.flat["stock"][moved_at])
         s.stock_size[games] = size
 
     def _shuffle_keys(self, games: Index) -> streams.Words:

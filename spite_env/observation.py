@@ -194,28 +194,25 @@ class ObservationTable:
         if viewer is None:
             natural = state.cells[self._sources[0]][:, at]
             natural ^= (natural ^ state.cells[self._sources[1]][:, at]) & (np.uint8(0) - mover)
-            viewers = mover
+            natural[self._natural["own_turn"]] = 1
+            first_places = np.where(mover == 0, *self._first_places)
         else:
             natural = state.cells[self._sources[viewer]][:, at]
-            viewers = np.full_like(mover, viewer)
+            natural[self._natural["own_turn"]] = mover == viewer
+            first_places = self._first_places[viewer]
         # What the cells hold in these places is only the start of what the slices show.
         places, sides, ranks = self._natural, self._both_sides, self._ranks
-        natural[places["own_turn"]] = mover == viewers
         natural[places["unseen"]] -= natural[places["own_hand"]]
         columns = np.arange(state.num_games) if games is None else games
-        window = self._side_windows(state, viewers, natural[sides["side_size"]], columns)
+        place = np.maximum(natural[sides["side_size"]][:, None].astype(np.intp) - self._depths, 0)
+        place += first_places[:, None]
+        place *= state.stride
+        place += columns
+        window = state.flat["pile"][place]  # by side pile and depth, the viewer's piles first
         natural[sides["side_cards"]] = window.reshape(self._depths.size * 2 * self.rules.side_piles, mover.size)
         rest = natural[sides["side_rest"]].reshape(2 * self.rules.side_piles, self.rules.kinds, mover.size)
         rest -= (window[:, :, None] == ranks).view(np.uint8).sum(axis=1, dtype=np.uint8)
         return natural
-
-    def _side_windows(self, state: State, viewers: Bytes, size: Bytes, columns: Index) -> Bytes:
-        """Return the top cards of the viewers' side piles, then of the others', ``(2 * sides, window, games)``."""
-        place = np.maximum(size[:, None].astype(np.intp) - self._depths, 0)
-        place += np.where(viewers == 0, self._first_places[0], self._first_places[1])[:, None]
-        place *= state.num_games
-        place += columns
-        return state.pile.reshape(-1)[place]
 
     def _places(self, encoding: str) -> dict[str, slice]:
         stops = np.cumsum([row.width(encoding, self.rules.kinds) for row in self.table]).tolist()

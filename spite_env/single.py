@@ -40,7 +40,7 @@ def step(game: Game, action: int) -> None:
     """Make a legal decision in the only game."""
     rules, state = game.rules, game.state
     row = state.first_rows
-    cells = state.cells.reshape(-1).data
+    cells = state.flat_cells.data
     player, kinds, piles = cells[row["player"]], rules.kinds, 1 + rules.side_piles
     hand, hand_size = row["hand"] + player * kinds - 1, row["hand_size"] + player
     hidden, places = row["hidden"] - 1, rules.num_cards + 1

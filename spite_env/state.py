@@ -77,6 +77,8 @@ class State:
 
     Attributes:
         cells: uint8 ``(rows, num_games)``; all byte fields, one after the other. The named fields are views of it.
+        flat_cells: The same as one array, in which ``stride`` cells lie between the rows.
+        flat: Each byte field's part of ``flat_cells``, from its first cell on.
         first_rows: Each byte field's first row in ``cells``.
     """
 
@@ -109,18 +111,22 @@ class State:
     over: NDArray[np.bool_]  #: waits for a reset
 
     def __init__(self, rules: Rules, num_games: int) -> None:
-        self._attach(rules, np.zeros((sum(map(prod, byte_fields(rules).values())), num_games), np.uint8))
+        self.rules = rules
+        self.num_games = num_games
+        # Rows a multiple of 512 bytes apart share few sets of a processor's caches, and throw each other out.
+        self.stride = num_games + 64 * (num_games % 512 == 0)
+        self.first_rows = _first_rows(rules)
+        shapes = byte_fields(rules)
+        rows = np.zeros((sum(map(prod, shapes.values())), self.stride), np.uint8)
+        self.flat_cells = rows.reshape(-1)
+        self.cells = rows[:, :num_games]
+        self.flat = {}
+        for name, shape in shapes.items():
+            first = self.first_rows[name]
+            self.flat[name] = self.flat_cells[first * self.stride :]
+            setattr(self, name, self.cells[first : first + prod(shape)].reshape(*shape, num_games))
         for name, (shape, dtype) in WIDE_FIELDS.items():
             setattr(self, name, np.zeros((*shape, num_games), dtype))
-
-    def _attach(self, rules: Rules, cells: Bytes) -> None:
-        self.rules = rules
-        self.cells = cells
-        self.num_games = cells.shape[1]
-        self.first_rows = _first_rows(rules)
-        for name, shape in byte_fields(rules).items():
-            first = self.first_rows[name]
-            setattr(self, name, cells[first : first + prod(shape)].reshape(*shape, self.num_games))
 
     @staticmethod
     def row(rules: Rules, field: str, *index: Any) -> Index:
@@ -135,22 +141,22 @@ class State:
 
     def take(self, games: Index) -> State:
         """Return an independent copy of some games, in the order asked for."""
-        return State._from_arrays(
-            self.rules,
-            np.take(self.cells, games, axis=1),
-            {name: np.take(getattr(self, name), games, axis=-1) for name in WIDE_FIELDS},
-        )
+        state = State(self.rules, games.size)
+        np.take(self.cells, games, axis=1, out=state.cells, mode="clip")
+        for name in WIDE_FIELDS:
+            np.take(getattr(self, name), games, axis=-1, out=getattr(state, name), mode="clip")
+        return state
 
     @classmethod
-    def _from_arrays(cls, rules: Rules, cells: Bytes, wide: dict[str, NDArray[Any]]) -> State:
-        state = cls.__new__(cls)
-        state._attach(rules, np.require(cells, requirements="W"))
+    def _restored(cls, rules: Rules, cells: Bytes, wide: dict[str, NDArray[Any]]) -> State:
+        state = cls(rules, cells.shape[1])
+        state.cells[:] = cells
         for name, array in wide.items():
-            setattr(state, name, np.require(array, requirements="W"))
+            getattr(state, name)[:] = array
         return state
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return State._from_arrays, (self.rules, self.cells, {name: getattr(self, name) for name in WIDE_FIELDS})
+        return State._restored, (self.rules, self.cells, {name: getattr(self, name) for name in WIDE_FIELDS})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> State:
         return self.take(np.arange(self.num_games))
