@@ -858,6 +858,14 @@ def test_a_forfeit_gives_the_other_player_the_cards_left_to_the_offender(mover: 
         assert game.position(0) == before
 
 
+@BOTH_PLAYERS
+def test_a_forfeit_ends_the_whole_match_whatever_its_scores(mover: int) -> None:
+    game = start(MATCH, mover=mover, hand="5", payoff="987", opponent_payoff="23", scores=(49, 3))
+    game.forfeit([0])
+    assert result(game) == won_by(1 - mover, 3)
+    assert not game.legal_actions().any()
+
+
 # -- autoreset -------------------------------------------------------------------------------------------------------
 
 
