@@ -60,7 +60,7 @@ def test_records_that_duel_writes_are_verified(tmp_path: Path, capsys: pytest.Ca
 def test_a_failed_duel_leaves_an_existing_record_file_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "games.jsonl"
     file.write_text("precious\n")
-    assert main(["duel", "greedy", "nobody", "--records", str(file)]) == 2
+    assert main(["duel", "greedy", "nobody", "--json", "--records", str(file)]) == 2
     assert file.read_text() == "precious\n"
     assert list(tmp_path.iterdir()) == [file]
 
@@ -76,13 +76,13 @@ def test_rules_are_changed_field_by_field() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["duel", "greedy", "nobody"], "nobody"),
-        (["duel", "greedy", "random", "--games", "5"], "even"),
-        (["duel", "greedy", "random", "--set", "ranks=13"], "ranks=13"),
-        (["duel", "greedy", "random", "--set", "rank=3"], "'rank'"),
-        (["duel", "greedy", "random", "--set", "ranks"], "field=value"),
-        (["duel", "greedy", "random", "--seed", "-1"], "seed"),
-        (["duel", "no.module:thing", "random"], "no.module:thing"),
+        (["duel", "greedy", "nobody", "--json"], "nobody"),
+        (["duel", "greedy", "random", "--games", "5", "--json"], "even"),
+        (["duel", "greedy", "random", "--set", "ranks=13", "--json"], "ranks=13"),
+        (["duel", "greedy", "random", "--set", "rank=3", "--json"], "'rank'"),
+        (["duel", "greedy", "random", "--set", "ranks", "--json"], "field=value"),
+        (["duel", "greedy", "random", "--seed", "-1", "--json"], "seed"),
+        (["duel", "no.module:thing", "random", "--json"], "no.module:thing"),
         (["verify", "no-such-file.jsonl"], "no-such-file.jsonl"),
     ],
 )
