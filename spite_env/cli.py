@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verify.set_defaults(run=_verify)
 
     options = parser.parse_args(arguments)
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # where a policy of one's own is likely to be
     try:
         status: int = options.run(options)
     except (ValueError, ImportError, OSError, MemoryError, OverflowError, RecursionError) as error:

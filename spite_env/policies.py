@@ -186,7 +186,9 @@ def make_policy(policy: str | Policy) -> Policy:
     """
     if not isinstance(policy, str):
         if isinstance(policy, type) or not all(callable(getattr(policy, name, None)) for name in ("reset", "act")):
-            raise ValueError(f"{policy!r} is no policy: it needs the methods reset and act")
+            raise ValueError(
+                f"{policy!r} is no policy: it needs the methods reset and act (of an instance, not a class)"
+            )
         return policy
     if policy in POLICIES:
         return POLICIES[policy]()

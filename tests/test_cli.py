@@ -103,3 +103,15 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert __version__ in capsys.readouterr().out
+
+
+def test_a_policy_in_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_policy.py").write_text(
+        "from spite_env.policies import GreedyPolicy\n\n\nclass Own(GreedyPolicy): ...\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    assert main(["duel", "own_policy:Own", "random", "--rules", "mini", "--games", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["players"] == ["own_policy:Own", "random"]
