@@ -1081,3 +1081,16 @@ def test_over_many_recyclings_every_rank_is_as_likely_at_every_place(recycle: st
                 shuffles += 1
     assert shuffles > 400
     assert (np.abs(observed - mean) < 5 * np.sqrt(variance) + 1e-9).all()
+
+
+@pytest.mark.parametrize("autoreset", [False, True])
+def test_a_forfeit_ends_a_match_with_the_losers_pay_off_cards_as_points(autoreset: bool) -> None:
+    game = Game(SHORT_MATCH, 8, seed=5, autoreset=autoreset)
+    losers = game.current_player
+    left = game.state.pile_size[losers, 0, np.arange(8)].copy()
+    game.forfeit([1, 3])
+    assert game.terminated.tolist() == [index in (1, 3) for index in range(8)]
+    for index in (1, 3):
+        assert game.winner[index] == 1 - losers[index]
+        assert game.points[index, game.winner[index]] == left[index] > 0
+        assert game.points[index, losers[index]] == 0
