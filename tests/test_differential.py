@@ -22,7 +22,6 @@ from helpers import (
     over,
     played_games,
     random_position,
-    snapshot,
 )
 from reference import Reference
 from spite_env import Game, Rules
@@ -48,7 +47,7 @@ class Shadows:
     The first games of the batch are played once more in batches of one, for which the core has a path of its own.
     """
 
-    def __init__(self, game: Game, *, from_position: bool = False, alone: int = 20) -> None:
+    def __init__(self, game: Game, *, from_position: bool = False, alone: int = 8) -> None:
         self.game = game
         self.alone = [game.copy([index]) for index in range(min(alone, game.num_games))]
         self.log = EventLog(game)
@@ -79,7 +78,8 @@ class Shadows:
         terminated, truncated = self.game.terminated, self.game.truncated
         for index in games:
             reference = self.references[index]
-            assert self.game.position(index) == reference.position()
+            position = self.game.position(index)
+            assert position == reference.position()
             assert np.flatnonzero(mask[index]).tolist() == reference.legal()
             assert terminated[index] == reference.terminated
             assert truncated[index] == reference.truncated
@@ -90,7 +90,11 @@ class Shadows:
                 assert points[index].tolist() == [0, 0]
             assert not self.log.outcomes[index], "the core made a shuffle or deal that the reference did not need"
             if index < len(self.alone):
-                assert snapshot(self.alone[index], 0) == snapshot(self.game, index)
+                alone = self.alone[index]
+                assert alone.position(0) == position
+                np.testing.assert_array_equal(alone.legal_actions()[0], mask[index])
+                assert (alone.terminated[0], alone.truncated[0]) == (terminated[index], truncated[index])
+                assert (alone.winner[0], *alone.points[0]) == (winner[index], *points[index])
 
     def agree_on_history(self) -> None:
         for reference, finished, events in zip(self.references, self.log.finished, self.log.events, strict=True):
