@@ -83,7 +83,7 @@ class DuelResult:
 def duel(
     first: str | Policy,
     second: str | Policy,
-    rules: Rules | None = None,
+    rules: Rules | str | None = None,
     *,
     games: int = 1000,
     seed: int = 0,
@@ -97,7 +97,7 @@ def duel(
     Args:
         first: A policy, or the name of one.
         second: Likewise.
-        rules: The variant; default ``Rules()``.
+        rules: The variant, or the name of a preset; default ``Rules()``.
         games: Games to play; an even number. In games ``2 * i`` and ``2 * i + 1``, those of pair ``i``, the first
             policy has seat 0 and seat 1.
         seed: Pair 0 has this seed, pair ``i`` a mix of it and ``i``. It determines everything, the policies' random

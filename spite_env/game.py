@@ -66,7 +66,7 @@ class Game:
     """A batch of games of Spite & Malice.
 
     Args:
-        rules: The variant; default ``Rules()``.
+        rules: The variant, or the name of a preset; default ``Rules()``.
         num_games: Games in the batch.
         seed: One integer (game 0 has that seed, game ``i`` a mix of it and ``i``), or one for each game.
         encoding: ``"onehot"`` or ``"compact"``, see :class:`~spite_env.observation.ObservationTable`.
@@ -93,7 +93,7 @@ class Game:
 
     def __init__(
         self,
-        rules: Rules | None = None,
+        rules: Rules | str | None = None,
         num_games: int = 1,
         seed: int | Sequence[int] | NDArray[np.integer] = 0,
         *,
@@ -241,6 +241,7 @@ class Game:
         indices: ArrayLike | None = None,
         seed: int | Sequence[int] | NDArray[np.integer] | None = None,
         positions: Sequence[Mapping[str, Any]] | None = None,
+        payoff_sizes: ArrayLike | None = None,
     ) -> None:
         """Deal all games anew, or those in ``indices``.
 
@@ -248,9 +249,11 @@ class Game:
             indices: The games, no one twice.
             seed: As for :class:`Game`, counted over the games reset; None goes to each game's next episode.
             positions: Start these games from positions instead of a deal, one for each game reset.
+            payoff_sizes: Deal smaller pay-off piles: sizes from 1 to ``rules.payoff_size``, one for each game reset or
+                one for all. What lies below in the usual deal is put under the stock. Not for matches.
 
         Raises:
-            ValueError: an impossible index, seed or position; nothing is changed then.
+            ValueError: an impossible index, seed, position or size; nothing is changed then.
         """
         s = self.state
         games = self._all if indices is None else self._checked_games(indices)
@@ -259,15 +262,18 @@ class Game:
         else:
             seeds, episodes = streams.seeds_for(seed, games.size), np.zeros(games.size, np.uint64)
         parsed = None if positions is None else positions_module.parse(self.rules, positions, games.size)
+        sizes = None if payoff_sizes is None else self._checked_payoff_sizes(payoff_sizes, games.size)
+        if parsed is not None and sizes is not None:
+            raise ValueError("positions and payoff_sizes exclude each other: a position has its own pay-off piles")
         s.seed[games] = seeds
         s.episode[games] = episodes
         self._clear_result(games)
         self._open_episode(games)
-        if parsed is None:
-            self._deal(games)
-        else:
+        if parsed is not None:
             positions_module.place(s, games, parsed)
             self._tell("position", games)
+        else:
+            self._deal(games, payoff_sizes=sizes)
         self._mask = None
 
     def _revisit(self, episodes: ArrayLike, game_numbers: ArrayLike, starters: ArrayLike) -> None:
@@ -378,6 +384,17 @@ class Game:
                 f"actions must be integers of shape ({count},), got {chosen.dtype} of shape {chosen.shape}: {actions!r}"
             )
         return chosen.astype(np.intp)
+
+    def _checked_payoff_sizes(self, sizes: ArrayLike, count: int) -> Index:
+        if self.rules.match_points is not None:
+            raise ValueError("payoff_sizes need single games: rules.match_points must be None")
+        given, most = np.asarray(sizes), self.rules.payoff_size
+        if given.dtype.kind not in "iu" or given.shape not in ((), (count,)):
+            raise ValueError(f"payoff_sizes must be integers, one or {count}, got {given.dtype} of shape {given.shape}")
+        wrong = (given < 1) | (given > most)
+        if wrong.any():
+            raise ValueError(f"payoff_sizes={given[wrong][0]} is not allowed; a size is from 1 to {most}")
+        return np.broadcast_to(given.astype(np.intp), (count,))
 
     def _check_legal(self, games: Index, chosen: Index) -> None:
         exists = chosen.view(np.uintp) < self.actions.n
@@ -671,7 +688,7 @@ class Game:
         s.shuffles[games] = 0
         s.steps[games] = 0
 
-    def _deal(self, games: Index, starter: Bytes | None = None) -> None:
+    def _deal(self, games: Index, starter: Bytes | None = None, payoff_sizes: Index | None = None) -> None:
         """Deal games; without a given ``starter`` the rules name who starts."""
         s, rules = self.state, self.rules
         payoff, hand = rules.payoff_size, rules.hand_size
@@ -697,7 +714,23 @@ class Game:
             s.hidden[top - 1, games] -= 1
         s.stock[: stock.shape[1], games] = stock.T
         s.stock_size[games] = stock.shape[1]
-        self._tell("deal", games)
+        if payoff_sizes is None:
+            self._tell("deal", games)
+        else:
+            self._shorten_payoff(games, piles, payoff_sizes)
+            self._tell("position", games)
+
+    def _shorten_payoff(self, games: Index, piles: Bytes, sizes: Index) -> None:
+        """Leave the top ``sizes`` cards of pay-off piles dealt as ``piles`` ``(games, 2, size)``; bury the others."""
+        s, most, rows = self.state, self.rules.payoff_size, np.arange(games.size)[:, None]
+        buried = (most - sizes)[:, None]
+        kept = np.minimum(buried + np.arange(most), most - 1)
+        s.pile[:, 0, 1 : most + 1, games] = piles[rows[:, :, None], np.arange(2)[:, None], kept[:, None]]
+        s.pile_size[:, 0, games] = sizes
+        place = np.arange(2 * most)
+        player = (place >= buried).astype(np.intp)
+        below = piles[rows, player, np.minimum(place - player * buried, most - 1)]
+        self._put_under_stock(games, below, 2 * buried[:, 0])
 
     def _shuffle_decks(self, games: Index, *, deal_ties_anew: bool) -> tuple[Bytes, Bytes]:
         """Return shuffled decks, uint8 ``(games, num_cards)``, and who starts by the rules."""

@@ -209,16 +209,18 @@ class Rules:
 PRESETS = ("g4a", "classic", "skip_bo", "mini")
 
 
-def checked_rules(rules: Rules | None) -> Rules:
-    """Return rules, the default ones for None.
+def checked_rules(rules: Rules | str | None) -> Rules:
+    """Return rules, those of a preset for its name, and the default ones for None.
 
     Raises:
         ValueError: something else.
     """
     if rules is None:
         return Rules()
+    if isinstance(rules, str):
+        return Rules.preset(rules)
     if not isinstance(rules, Rules):
-        raise ValueError(f"rules={rules!r} are not allowed; they are a spite_env.Rules, such as Rules.preset('mini')")
+        raise ValueError(f"rules={rules!r} are not allowed; they are a spite_env.Rules, or a preset's name like 'mini'")
     return rules
 
 

@@ -32,7 +32,9 @@ from helpers import (
     storage,
 )
 from spite_env import Game, Rules
+from spite_env.record import Recorder
 from spite_env.rules import PRESETS
+from spite_env.verify import verify
 
 G4A = Rules.g4a()
 SET_ASIDE = G4A.replace(recycle="set_aside")
@@ -355,4 +357,53 @@ def test_not_one_position_for_each_game_is_refused(positions: Any) -> None:
     before = storage(game)
     with pytest.raises(ValueError, match="positions must be a list of 2, one for each game"):
         game.reset(positions=positions)
+    assert storage(game) == before
+
+
+# -- smaller pay-off piles -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", ALL_PRESETS, ids=list(PRESETS))
+def test_smaller_payoff_piles_bury_what_lies_below_under_the_stock(rules: Rules) -> None:
+    most = rules.payoff_size
+    sizes = np.arange(40) % most + 1
+    game, ordinary = Game(rules, 40, seed=3), Game(rules, 40, seed=3)
+    records: list[dict[str, Any]] = []
+    with Recorder(game, ("one", "two"), records.append):
+        game.reset(seed=3, payoff_sizes=sizes)
+        players = Players(rules, 40, seed=3)
+        for index, size in enumerate(sizes.tolist()):
+            wanted = ordinary.position(index)
+            piles = wanted["payoff"]
+            wanted["payoff"] = [pile[-size:] for pile in piles]
+            wanted["stock"] = piles[0][:-size] + piles[1][:-size] + wanted["stock"]
+            assert game.position(index) == wanted
+        check_bookkeeping(game)
+        while not over(game).all():
+            game.step(players.choose(game))
+    for record in records:
+        verify(record)
+    game.reset([1], payoff_sizes=1)
+    assert [len(pile) for pile in game.position(1)["payoff"]] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "message"),
+    [
+        (G4A, {"payoff_sizes": 0}, "payoff_sizes=0 is not allowed; a size is from 1 to 20"),
+        (G4A, {"payoff_sizes": [3, 21]}, "payoff_sizes=21"),
+        (G4A, {"payoff_sizes": [3]}, "one or 2, got int64 of shape"),
+        (G4A, {"payoff_sizes": 1.5}, "got float64"),
+        (G4A, {"payoff_sizes": True}, "got bool"),
+        (G4A, {"payoff_sizes": 3, "positions": [lay(G4A)] * 2}, "exclude each other"),
+        (MATCH, {"payoff_sizes": 3}, "match_points must be None"),
+    ],
+)
+def test_impossible_payoff_sizes_are_refused_and_change_nothing(
+    rules: Rules, options: dict[str, Any], message: str
+) -> None:
+    game = Game(rules, 2, seed=1)
+    before = storage(game)
+    with pytest.raises(ValueError, match=message):
+        game.reset(**options)
     assert storage(game) == before

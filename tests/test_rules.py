@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 
 from helpers import ALL_PRESETS, any_rules
-from spite_env import Game, Rules
+from spite_env import Game, Rules, spite_and_malice_v0
 from spite_env.rules import PRESETS
 
 DEFAULTS = {
@@ -253,3 +253,11 @@ def test_a_number_of_games_that_is_no_positive_integer_is_refused(number: Any) -
 def test_a_game_without_rules_plays_the_default() -> None:
     assert Game().rules == Rules()
     assert ALL_PRESETS[0] == Rules()
+
+
+def test_rules_are_given_by_the_name_of_a_preset_too() -> None:
+    assert Game("mini").rules == spite_and_malice_v0.raw_env("mini").rules == Rules.mini()
+    with pytest.raises(ValueError, match="unknown rules preset 'maxi'; the presets are g4a, classic"):
+        Game("maxi")
+    with pytest.raises(ValueError, match="rules=3 are not allowed"):
+        Game(3)  # type: ignore[arg-type]

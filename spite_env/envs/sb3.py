@@ -114,7 +114,7 @@ class SpiteVecEnv(VecEnv):
         num_envs: Games played at once; 256 to 1024 make the most of a CPU.
         opponent: A policy, its name, or ``(policy or name, weight)`` pairs, from which each game draws its opponent.
             The policies get no ``infosets`` and aren't told when a row's next game begins: they must not need either.
-        rules: The variant; default ``Rules()``.
+        rules: The variant, or the name of a preset; default ``Rules()``.
         encoding: ``"onehot"`` or ``"compact"``, see :class:`~spite_env.observation.ObservationTable`.
         side_depth: Cards below the top of each side pile that an observation shows one by one.
         reward: ``"win"``, ``"points"`` or ``"margin"``, see :mod:`spite_env.rewards`.
@@ -151,7 +151,7 @@ class SpiteVecEnv(VecEnv):
         self,
         num_envs: int,
         opponent: Opponent = "random",
-        rules: Rules | None = None,
+        rules: Rules | str | None = None,
         *,
         encoding: str = "onehot",
         side_depth: int = 3,

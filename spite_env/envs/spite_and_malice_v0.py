@@ -25,8 +25,8 @@ Settings
 
 ``env(rules=None, render_mode=None, reward="win", encoding="onehot", side_depth=3)``, and ``raw_env`` with the same:
 
-- ``rules``: the variant, a :class:`spite_env.Rules`; default ``Rules.g4a()``. With ``match_points`` an episode is a
-  match.
+- ``rules``: the variant, a :class:`spite_env.Rules` or the name of a preset; default ``Rules.g4a()``. With
+  ``match_points`` an episode is a match.
 - ``render_mode``: None, ``"ansi"`` or ``"human"``.
 - ``reward``: ``"win"``, ``"points"`` or ``"margin"``, see below.
 - ``encoding``: ``"onehot"`` or ``"compact"``, and ``side_depth``: the cards below the top of each side pile that are
@@ -124,7 +124,7 @@ REGISTERED_ID = "spite_env/spite_and_malice_v0"
 
 
 def env(
-    rules: Rules | None = None,
+    rules: Rules | str | None = None,
     render_mode: str | None = None,
     reward: str = "win",
     encoding: str = "onehot",
@@ -165,7 +165,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
 
     def __init__(
         self,
-        rules: Rules | None = None,
+        rules: Rules | str | None = None,
         render_mode: str | None = None,
         reward: str = "win",
         encoding: str = "onehot",
