@@ -135,7 +135,7 @@ class Coach(BaseCallback):
         for index in np.flatnonzero(self.locals["dones"]):
             episode = self.locals["infos"][index]["episode"]
             self.games.append(episode)
-            if episode["size"] == self.ladder[self.rung]:
+            if episode["payoff_size"] == self.ladder[self.rung]:
                 self.recent.append(episode["outcome"] == "win")
         return True
 
@@ -146,7 +146,7 @@ class Coach(BaseCallback):
         if enough and self.rung + 1 < len(self.ladder):
             self.rung += 1
             self.recent.clear()
-            self.training_env.set_payoff_sizes([self.ladder[self.rung]])  # type: ignore[attr-defined]
+            self.training_env.draw_payoff_sizes([self.ladder[self.rung]])  # type: ignore[attr-defined]
         if self.rollouts % self.settings.checkpoint == 0:
             self.save()
 
@@ -197,6 +197,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> MaskablePPO
         shaping=settings.shaping,
         gamma=settings.gamma,
         card_reward=settings.card_reward,
+        illegal="raise",
         seed=settings.seed,
     )
     last = rules.payoff_size
@@ -223,7 +224,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> MaskablePPO
             seed=settings.seed,
             device="cpu",
         )
-    env.set_payoff_sizes([ladder[coach.rung]])
+    env.draw_payoff_sizes([ladder[coach.rung]])
     left = settings.steps - model.num_timesteps
     if left > 0:
         model.learn(left, coach, reset_num_timesteps=not resume, progress_bar=settings.progress, tb_log_name="ppo")

@@ -199,17 +199,27 @@ class Game:
             self._mask.flags.writeable = False
         return self._mask.T
 
-    def observe(self, viewer: int | None = None, indices: ArrayLike | None = None) -> Bytes:
-        """Return what the mover sees in all games (or in those in ``indices``), or what player ``viewer`` sees.
+    def observe(self, viewer: ArrayLike | None = None, indices: ArrayLike | None = None) -> Bytes:
+        """Return what a player sees in all games, or in those in ``indices``.
+
+        Args:
+            viewer: The player, or one for each game; None is each game's mover.
+            indices: The games.
 
         Returns:
             uint8 ``(games, features)``, described by :attr:`observation`; a new array, stored feature by feature (its
             transpose is C-contiguous).
+
+        Raises:
+            ValueError: an impossible viewer or index.
         """
-        if viewer is not None and (isinstance(viewer, (bool, float)) or viewer not in (0, 1)):
-            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1 or None (the mover)")
         games = None if indices is None else self._checked_games(indices, repeats=True)
-        return self.observation.encode(self.state, viewer, games)
+        if viewer is None:
+            return self.observation.encode(self.state, None, games)
+        seats, count = np.asarray(viewer), self.num_games if games is None else games.size
+        if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
+            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
+        return self.observation.encode(self.state, int(seats) if seats.ndim == 0 else seats.astype(np.uint8), games)
 
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""
@@ -313,6 +323,11 @@ class Game:
         if np.count_nonzero(live) < live.size:
             games, chosen = games[live], chosen[live]
         self._check_legal(games, chosen)
+        self._step(games, chosen)
+
+    def _step(self, games: Index, chosen: Index) -> None:
+        """Make decisions that are known to be legal, no game twice."""
+        s = self.state
         if self.num_games == games.size == 1 and self.listener is None and not self.autoreset:
             single.step(self, int(chosen[0]))
             self._mask = None
@@ -410,10 +425,12 @@ class Game:
 
     def _refusal(self, action: int, game: int) -> str:
         table = self.actions
-        name = f"{action} ({table.text(action)})" if 0 <= action < table.n else f"{action}"
+        exists = 0 <= action < table.n
+        name = f"{action} ({table.text(action)})" if exists else f"{action}"
+        known = "" if exists else f" (actions are 0 to {table.n - 1})"
         legal = np.flatnonzero(self._legal(np.array([game]))[:, 0])
         listed = ", ".join(f"{number} ({table.text(number)})" for number in legal.tolist())
-        return f"action {name} is not legal in game {game}; the legal actions are {listed}"
+        return f"action {name} is not legal in game {game}{known}; the legal actions are {listed}"
 
     # The rules
 

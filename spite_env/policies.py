@@ -76,8 +76,7 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
             f"policy {name!r} returned {actions.dtype} of shape {actions.shape}; it must return integers of shape "
             f"{games.shape}"
         )
-    legal = (actions >= 0) & (actions < game.actions.n)
-    legal[legal] = mask[legal, actions[legal]]
+    legal = is_legal(mask, actions)
     if not legal.all():
         wrong = int(np.argmin(legal))
         raise ValueError(
@@ -85,6 +84,17 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
             f"legal are {', '.join(map(game.actions.text, np.flatnonzero(mask[wrong]).tolist()))}"
         )
     return actions.astype(np.intp)
+
+
+def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> None:
+    """Have a policy make its decisions in some games; arguments and errors are those of :func:`decide`."""
+    game._step(games, decide(policy, name, game, games, first))
+
+
+def is_legal(action_mask: Mask, actions: Actions) -> Mask:
+    """Return which of some integers are legal actions of their rows, bool ``(n,)``."""
+    exists = (actions >= 0) & (actions < action_mask.shape[1])
+    return exists & action_mask[np.arange(len(actions)), np.where(exists, actions, 0)]
 
 
 def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:

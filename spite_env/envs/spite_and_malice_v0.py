@@ -106,6 +106,7 @@ from numpy.typing import NDArray
 from pettingzoo.utils.env import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from spite_env import position as positions_module
 from spite_env.actions import ActionTable
 from spite_env.game import Game
 from spite_env.render import ansi
@@ -214,7 +215,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         Raises:
             ValueError: an impossible seed or position, or an unknown option; nothing is changed then.
         """
-        positions = _positions(options)
+        positions = positions_module.in_options(options)
         if seed is None and not self._seeded:
             seed = secrets.randbits(64)
         self.game.reset(seed=None if seed is None else [seed], positions=positions)
@@ -375,15 +376,6 @@ class ForfeitWrapper(OrderEnforcingWrapper[str, Any, Any]):
 
     def __str__(self) -> str:
         return str(self.env)
-
-
-def _positions(options: Mapping[str, Any] | None) -> list[Any] | None:
-    """Return the position in the options of a reset, if there is one."""
-    for key in options or ():
-        # PettingZoo's API test resets with {"options": 1}, so that key has to pass.
-        if key not in ("position", "options"):
-            raise ValueError(f"unknown option {key!r}; the only one is 'position'")
-    return [options["position"]] if options and "position" in options else None
 
 
 def _state_layout(rules: Rules) -> tuple[dict[str, slice], Box]:
