@@ -2,9 +2,11 @@
 
 .. code-block:: python
 
+    from spite_env import dataset
+
     data = dataset.from_records("games.jsonl", encoding="compact", reward="margin")
     data["observation"], data["action_mask"], data["action"], data["return"]
-    data.save("games.npz")
+    data.save("games.npz")  # and dataset.load("games.npz")
 
 Every decision of both players is a row. The rows stand in the order of the records, and of the decisions in each:
 
@@ -233,8 +235,8 @@ def _decisions(
         movers = game.state.player[games].astype(np.int8)
         steps.append((seen, game.legal_actions(games), actions, movers, first + games))
 
-    for problem in judge(records, watch):
-        raise problem
+    if problems := judge(records, watch):
+        raise problems[0]
     none = _no_rows(table_of(cast(Rules, judge.rules)))
     steps.insert(0, tuple(none[name] for name in _REPLAYED))
     columns = dict(zip(_REPLAYED, map(np.concatenate, zip(*steps, strict=True)), strict=True))
