@@ -37,6 +37,9 @@ changes nothing. ``env`` adds :class:`ForfeitWrapper`: whoever makes an illegal 
 is not a legal action counts, also an action out of range, a float, a bool, or None from an agent that is still in the
 game. ``env`` also refuses calls before the first ``reset``.
 
+``pettingzoo.utils.turn_based_aec_to_parallel(env())`` plays the same episodes through the parallel API, where all
+actions but the mover's are ignored; ``aec_to_parallel``, for games in which all act at once, refuses the environment.
+
 Observations
 ------------
 
