@@ -1,18 +1,24 @@
-"""Ways into the environment from outside: PettingZoo's parallel API, and processes of one's own."""
+"""What holds behind every door: PettingZoo's parallel API, processes of one's own, the same deals for a seed."""
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from pettingzoo.utils import aec_to_parallel, turn_based_aec_to_parallel
 
 from helpers import ALL_PRESETS, snapshot, storage
-from spite_env import Game, Rules, random_legal_actions, spite_and_malice_v0
+from spite_env import Game, Rules, random_legal_actions, spite_and_malice_v0, streams
+from spite_env.cli import main
+from spite_env.record import read_records
+from spite_env.rules import PRESETS
 
 MATCH = Rules.mini().replace(payoff_size=4, match_points=5, max_games=4, first_player="random", recycle="set_aside")
 
@@ -144,3 +150,44 @@ def test_a_batch_comes_back_from_a_worker(rules: Rules, worker: Executor) -> Non
     for index in (0, 19):
         assert snapshot(sent, index) == snapshot(there, index) == snapshot(here, index)
     assert (here.state.episode > 0).any(), "no episode has ended"
+
+
+# -- the same seed behind every door ---------------------------------------------------------------------------------
+
+
+def dealt(game: Game, index: int = 0) -> dict[str, Any]:
+    return {name: game.position(index)[name] for name in ("payoff", "hands", "stock")}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_same_seed_deals_the_same_cards_behind_every_door(preset: str, tmp_path: Path) -> None:
+    rules, seed = Rules.preset(preset).replace(first_player=0), 2**63 + 9
+    wanted = dealt(Game(rules, 1, seed))
+
+    aec = spite_and_malice_v0.env(rules)
+    aec.reset(seed=seed)
+    assert dealt(aec.unwrapped.game) == wanted
+
+    options: dict[str, Any] = {"rules": rules, "opponent": "random", "seat": 0}
+    single: Any = gymnasium.make("SpiteAndMalice-v0", **options)
+    single.reset(seed=seed)
+    assert dealt(single.unwrapped.games.game) == wanted
+
+    batch: Any = gymnasium.make_vec("SpiteAndMalice-v0", num_envs=3, **options)
+    batch.reset(seed=seed)
+    assert dealt(batch.games.game) == wanted
+    for index, other in enumerate(streams.seeds_for(seed, 3).tolist()):
+        single.reset(seed=other)
+        assert dealt(batch.games.game, index) == dealt(single.unwrapped.games.game)
+
+    path = tmp_path / "games.jsonl"
+    command = ["duel", "random", "greedy", "--rules", preset, "--set", "first_player=0", "--games", "2", "--json"]
+    assert main([*command, "--seed", str(seed), "--records", str(path)]) == 0
+    assert [record["deal"] for record in read_records(path)] == [wanted] * 2
+
+    if importlib.util.find_spec("stable_baselines3"):
+        from spite_env.envs.sb3 import SpiteVecEnv
+
+        env = SpiteVecEnv(3, seed=seed, **options)
+        env.reset()
+        assert [dealt(env.game, index) for index in range(3)] == [dealt(batch.games.game, index) for index in range(3)]
