@@ -1,0 +1,308 @@
+"""A trained network as a policy, on NumPy alone: ``network`` is the best one that the repository's trainers have made.
+
+``agents.network:PATH`` names the policy in another file of weights, such as ``runs/<name>/network.npz``, which
+``experiments/ppo_selfplay.py`` writes. ``experiments/export.py`` makes such files from other checkpoints.
+
+A file of weights is a plain ``.npz``: ``weight0`` ``(inputs, units)``, ``bias0``, ``weight1`` and so on, and ``about``,
+a JSON text with the keys of :class:`About`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spite_env.actions import ActionTable
+from spite_env.observation import ObservationTable, observation_slices
+from spite_env.policies import Actions, Mask, SeededPolicy
+from spite_env.rules import Rules
+
+#: The weights of the policy ``network``.
+WEIGHTS = Path(__file__).with_name("network.npz")
+
+FORMAT = "spite-and-malice-network/1"
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": lambda x: np.maximum(x, 0), "tanh": np.tanh}
+
+
+class View(NamedTuple):
+    """Positions in the form in which a network sees them.
+
+    Attributes:
+        inputs: uint8 ``(n, inputs)``.
+        mask: bool ``(n, actions)``; what the network chooses from.
+        actions: int ``(n, actions)``; the game's action that each of the network's actions stands for.
+    """
+
+    inputs: NDArray[np.uint8]
+    mask: Mask
+    actions: Actions
+
+
+class PlainView:
+    """The observation and the mask as they are."""
+
+    def __init__(self, rules: Rules, encoding: str, side_depth: int) -> None:
+        self.table = ActionTable(rules)
+        self.size = ObservationTable(rules, encoding, side_depth).n
+
+    def __call__(self, observation: NDArray[np.uint8], action_mask: Mask) -> View:
+        actions = np.broadcast_to(np.arange(self.table.n), action_mask.shape)
+        return View(np.ascontiguousarray(observation), action_mask, actions)
+
+
+class SortedView:
+    """One form for all positions that differ only in the order of the piles, with what can be told from it at once.
+
+    Centre piles are sorted by height, each player's side piles by their top cards, the highest first. Of centre piles
+    of the same height, and of empty side piles, only the first can be chosen. The inputs are the observation, the mask,
+    and for each pay-off top and each centre pile a flag that says how many cards are missing until it fits.
+
+    Args:
+        rules: The variant.
+        encoding: That of the observations; only ``"onehot"`` has such a view.
+        side_depth: Side-pile cards that these show below the tops.
+
+    Attributes:
+        size: Number of inputs.
+
+    Raises:
+        ValueError: another encoding.
+    """
+
+    def __init__(self, rules: Rules, encoding: str, side_depth: int) -> None:
+        if encoding != "onehot":
+            raise ValueError(f"encoding={encoding!r} is not allowed for sorted inputs; it is 'onehot'")
+        self.rules = rules
+        self.table = ActionTable(rules)
+        observation = ObservationTable(rules, encoding, side_depth)
+        self._slices, self._depth = observation.slices, side_depth + 1
+        self._features = observation.n
+        self._distances = observation.n + self.table.n
+        self.size = self._distances + 2 * rules.center_piles * rules.ranks
+        self._ranks = np.arange(1, rules.kinds + 1, dtype=np.uint8)
+
+    def __call__(self, observation: NDArray[np.uint8], action_mask: Mask) -> View:
+        rules, count = self.rules, len(observation)
+        rows = np.arange(count)[:, None]
+        inputs = np.zeros((count, self.size), np.uint8)
+        inputs[:, : self._features] = observation
+        heights, centers = self._sort_centers(inputs, rows)
+        tops, sides = self._sort_sides(inputs, rows, "own")
+        self._sort_sides(inputs, rows, "opponent")
+
+        actions = np.empty((count, self.table.n), np.intp)
+        plays = actions[:, : self.table.num_plays].reshape(count, rules.center_piles, self.table.num_sources)
+        plays[:] = centers[:, :, None] * self.table.num_sources
+        plays[:, :, 1 : rules.side_piles + 1] += sides[:, None] + 1
+        plays[:, :, -2:] += rules.side_piles + np.array([1, 2])
+        discards = actions[:, self.table.num_plays : -1].reshape(count, rules.kinds, rules.side_piles)
+        discards[:] = self.table.num_plays + np.arange(rules.kinds)[:, None] * rules.side_piles + sides[:, None]
+        actions[:, -1] = self.table.end_turn
+
+        mask = np.take_along_axis(action_mask, actions, axis=1)
+        same = heights[:, 1:] == heights[:, :-1]
+        mask[:, : self.table.num_plays].reshape(count, rules.center_piles, self.table.num_sources)[:, 1:] &= ~same[
+            :, :, None
+        ]
+        empty = tops[:, :-1] == 0
+        mask[:, self.table.num_plays : -1].reshape(count, rules.kinds, rules.side_piles)[:, :, 1:] &= ~empty[:, None]
+
+        inputs[:, self._features : self._distances] = mask
+        self._add_distances(inputs, heights)
+        return View(inputs, mask, actions)
+
+    def of_actions(self, view: View, actions: Actions) -> Actions:
+        """Return the network's actions that stand for these actions of the game, int ``(n,)``."""
+        chosen: Actions = (view.actions == actions[:, None]).argmax(axis=1)
+        rows = np.arange(chosen.size)
+        for _ in range(max(self.rules.center_piles, self.rules.side_piles) - 1):  # to the first of equal piles
+            step = np.where(chosen < self.table.num_plays, self.table.num_sources, 1)
+            chosen -= step * ~view.mask[rows, chosen]
+        return chosen
+
+    def _sort_centers(self, inputs: NDArray[np.uint8], rows: Actions) -> tuple[NDArray[np.uint8], Actions]:
+        """Sort the centre piles in place; return their heights and where each came from, ``(n, center_piles)``."""
+        piles = self.rules.center_piles
+        flags = inputs[:, self._slices["center_height"]].reshape(len(rows), piles, self.rules.kinds)
+        heights = flags @ self._ranks
+        order = np.argsort(~heights, axis=1, kind="stable")
+        for name in ("center_height", "center_wild"):
+            block = inputs[:, self._slices[name]]
+            block[:] = block.reshape(len(rows), piles, block.shape[1] // piles)[rows, order].reshape(block.shape)
+        return heights[rows, order], order
+
+    def _sort_sides(self, inputs: NDArray[np.uint8], rows: Actions, owner: str) -> tuple[NDArray[np.int64], Actions]:
+        """Sort a player's side piles in place; return their tops as one number each, and where each came from."""
+        piles = self.rules.side_piles
+        flags = inputs[:, self._slices[f"{owner}_side_cards"]].reshape(len(rows), piles, self._depth, self.rules.kinds)
+        key = (flags @ self._ranks) @ (self.rules.kinds + 1) ** np.arange(self._depth)[::-1]
+        order = np.argsort(-key, axis=1, kind="stable")
+        for name in ("side_cards", "side_size", "side_rest"):
+            block = inputs[:, self._slices[f"{owner}_{name}"]]
+            block[:] = block.reshape(len(rows), piles, block.shape[1] // piles)[rows, order].reshape(block.shape)
+        return key[rows, order], order
+
+    def _add_distances(self, inputs: NDArray[np.uint8], heights: NDArray[np.uint8]) -> None:
+        """Flag how many cards each centre pile lacks until each natural pay-off top fits."""
+        ranks = self.rules.ranks
+        flags = inputs[:, self._distances :].reshape(len(inputs), 2, self.rules.center_piles, ranks)
+        for player, name in enumerate(("own_payoff_top", "opponent_payoff_top")):
+            top = inputs[:, self._slices[name]] @ self._ranks
+            games = np.flatnonzero((top > 0) & (top <= ranks))
+            missing = (top[games, None].astype(np.intp) - 1 - heights[games]) % ranks
+            flags[games[:, None], player, np.arange(missing.shape[1]), missing] = 1
+
+
+VIEWS: dict[str, type[PlainView] | type[SortedView]] = {"plain": PlainView, "sorted": SortedView}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a network was trained for.
+
+    Attributes:
+        rules: Every field of the rules.
+        encoding: The encoding of the observations.
+        side_depth: Side-pile cards that these show below the tops.
+        view: What it sees of them: ``"plain"`` or ``"sorted"``.
+        activation: Between its layers: ``"relu"`` or ``"tanh"``.
+        format: The version of all this.
+    """
+
+    rules: dict[str, Any]
+    encoding: str
+    side_depth: int
+    view: str
+    activation: str
+    format: str = FORMAT
+
+
+class Network:
+    """A multilayer perceptron that gives each action a logit.
+
+    Args:
+        about: What it was trained for.
+        layers: ``(weights (inputs, units), biases)`` of each layer.
+
+    Raises:
+        ValueError: something unknown in ``about``, or weights that don't fit it.
+    """
+
+    def __init__(self, about: About, layers: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> None:
+        for key, known in (("format", {FORMAT: 0}), ("view", VIEWS), ("activation", ACTIVATIONS)):
+            if getattr(about, key) not in known:
+                raise ValueError(f"{key}={getattr(about, key)!r} is not known; it is one of {', '.join(known)}")
+        self.about = about
+        self.rules = Rules(**about.rules)
+        self.view = VIEWS[about.view](self.rules, about.encoding, about.side_depth)
+        self.features = ObservationTable(self.rules, about.encoding, about.side_depth).n
+        self.layers = [(np.asarray(weight, np.float32), np.asarray(bias, np.float32)) for weight, bias in layers]
+        sizes = [self.view.size, *(bias.size for _, bias in self.layers)]
+        shapes = [weight.shape for weight, _ in self.layers]
+        if shapes != list(pairwise(sizes)) or sizes[-1] != self.view.table.n:
+            raise ValueError(f"weights of shapes {shapes} don't fit {sizes[0]} inputs and {self.view.table.n} actions")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Network:
+        """Read a file of weights.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: the file holds something else.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                about = About(**json.loads(str(file["about"])))
+                count = sum(name.startswith("weight") for name in file.files)
+                return cls(about, [(file[f"weight{layer}"], file[f"bias{layer}"]) for layer in range(count)])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"{path} is no file of weights: {error}") from error
+
+    def save(self, path: str | Path, dtype: Any = np.float16) -> None:
+        """Write a file of weights, with numbers of this type."""
+        arrays: dict[str, Any] = {}
+        for layer, (weight, bias) in enumerate(self.layers):
+            arrays |= {f"weight{layer}": weight.astype(dtype), f"bias{layer}": bias.astype(dtype)}
+        np.savez_compressed(path, about=json.dumps(asdict(self.about)), **arrays)
+
+    def log_probabilities(self, view: View) -> NDArray[np.float32]:
+        """Return the logarithms of the probabilities of the network's actions, float32 ``(n, actions)``."""
+        activate = ACTIVATIONS[self.about.activation]
+        x = view.inputs.astype(np.float32)
+        for weight, bias in self.layers[:-1]:
+            x = activate(x @ weight + bias)
+        weight, bias = self.layers[-1]
+        logits = np.where(view.mask, x @ weight + bias, -np.inf)
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return logits
+
+
+class NetworkPolicy(SeededPolicy):
+    """The policy of a trained network.
+
+    Args:
+        network: The network, or its file.
+        deterministic: Whether to take the most probable action; else actions are drawn from the network's distribution.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: no file of weights.
+    """
+
+    needs_observation = True
+
+    def __init__(self, network: Network | str | Path = WEIGHTS, deterministic: bool = True) -> None:
+        self.network = network if isinstance(network, Network) else Network.load(network)
+        self.deterministic = deterministic
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games, see :class:`~spite_env.policies.Policy`.
+
+        Raises:
+            ValueError: rules whose observations or actions are others than those that the network was trained with.
+        """
+        about, trained = self.network.about, self.network.rules
+        layouts = [observation_slices(variant, about.side_depth) for variant in (rules, trained)]
+        if layouts[0] != layouts[1]:
+            names = ("ranks", "copies", "wilds", "hand_size", "side_piles", "center_piles")
+            wanted, given = (", ".join(f"{name}={getattr(r, name)}" for name in names) for r in (trained, rules))
+            raise ValueError(f"the network was trained for games with {wanted}, and these have {given}")
+        super().reset(rules, num_games, seed)
+
+    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
+        """Choose actions, see :class:`~spite_env.policies.Policy`.
+
+        Raises:
+            ValueError: observations of another size than the network was trained with.
+        """
+        about = self.network.about
+        if observation.shape[1] != self.network.features:
+            raise ValueError(
+                f"the network was trained with {self.network.features} features (encoding={about.encoding!r}, "
+                f"side_depth={about.side_depth}), and these observations have {observation.shape[1]}"
+            )
+        view = self.network.view(observation, action_mask)
+        scores = self.network.log_probabilities(view)
+        if self.deterministic:
+            chosen = scores.argmax(axis=1)
+        else:
+            sums = np.exp(scores.astype(np.float64)).cumsum(axis=1)
+            chosen = (sums <= self._uniform(indices)[:, None] * sums[:, -1:]).sum(axis=1)
+        picked: Actions = view.actions[np.arange(chosen.size), chosen]
+        return picked
+
+
+def __getattr__(name: str) -> NetworkPolicy:
+    """Load the weights in the file ``name``, so that ``agents.network:PATH`` is the name of a policy."""
+    if not name.endswith(".npz"):
+        raise AttributeError(f"agents.network has no {name!r}; agents.network:PATH is the policy in a .npz file")
+    return NetworkPolicy(name)

@@ -1,0 +1,115 @@
+"""Export a trained network to a small file of weights, which ``agents.network`` plays on NumPy alone.
+
+    python experiments/export.py runs/mine/checkpoint.pt agents/network.npz     # of experiments/ppo_selfplay.py
+    python experiments/export.py runs/train/model.zip mine.npz --rules g4a      # a MaskablePPO of Stable-Baselines3
+
+The weights are written as float16 (``--dtype float32`` keeps them as they are): the probabilities of actions then
+differ by less than 0.001 or so. Beside them, in a ``.md`` and a ``.json``, stand the command and the settings of the
+training, its length, and a duel with greedy. A model of Stable-Baselines3 doesn't know the rules of the games that it
+was trained in, nor their encoding: say it where they are not the default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from agents.network import About, Network, NetworkPolicy
+from experiments.reporting import machine, write_results
+from spite_env import Rules
+from spite_env.arena import duel
+from spite_env.tables import COLUMNS, duel_cells
+
+
+def layers_of(*modules: nn.Module) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """Return the weights and biases of the linear layers in modules, as :class:`~agents.network.Network` takes them."""
+    linear = [layer for module in modules for layer in module.modules() if isinstance(layer, nn.Linear)]
+    return [(layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy()) for layer in linear]
+
+
+def from_sb3(model: Any, rules: Rules, encoding: str = "onehot", side_depth: int = 3) -> Network:
+    """Return the policy of a MaskablePPO model (or of its policy) with an MLP.
+
+    Raises:
+        ValueError: another kind of network, or one of other games.
+    """
+    policy = getattr(model, "policy", model)
+    activation = {nn.Tanh: "tanh", nn.ReLU: "relu"}.get(policy.activation_fn)
+    if activation is None or type(policy.features_extractor).__name__ != "FlattenExtractor":
+        raise ValueError("only networks of linear layers with tanh or relu can be exported")
+    about = About(rules.to_dict(), encoding, side_depth, "plain", activation)
+    return Network(about, layers_of(policy.mlp_extractor.policy_net, policy.action_net))
+
+
+def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
+    """Return the policy in a checkpoint of ``experiments/ppo_selfplay.py``, and the notes on its training.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(state, dict) or "agent" not in state or "args" not in state:
+        raise ValueError(f"{path} is no checkpoint of experiments/ppo_selfplay.py")
+    settings, weights = json.loads(state["args"]), state["agent"]
+    names = [name.removesuffix(".weight") for name in weights if name.endswith(".weight")]
+    names.remove("value")
+    layers = [(weights[f"{name}.weight"].numpy().T, weights[f"{name}.bias"].numpy()) for name in names]
+    about = About(Rules.preset(settings["rules"]).to_dict(), "onehot", settings["side_depth"], "sorted", "relu")
+    notes = {"decisions": state["decisions"], "seconds": state["seconds"], "machine": state["machine"]}
+    return Network(about, layers), {"settings": settings, **{key: notes[key] for key in notes}}
+
+
+def main(arguments: Sequence[str] | None = None) -> Network:
+    """Export, duel with greedy, and write down where the weights come from; return the network as it was written."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path, help="checkpoint (.pt) of ppo_selfplay.py, or model (.zip) of MaskablePPO")
+    parser.add_argument("target", type=Path, help="file of weights to write (.npz)")
+    parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="default float16")
+    parser.add_argument("--rules", default="g4a", help="preset of a .zip's rules (default g4a)")
+    parser.add_argument("--encoding", default="onehot", help="encoding of a .zip's observations (default onehot)")
+    parser.add_argument("--side-depth", type=int, default=3, help="side-pile cards that these show (default 3)")
+    parser.add_argument("--games", type=int, default=4000, help="games of the duel with greedy (default 4000)")
+    parser.add_argument("--seed", type=int, default=3_000_000, help="seed of the duel (default 3000000)")
+    args = parser.parse_args(arguments)
+    for path, suffixes in ((args.source, (".pt", ".zip")), (args.target, (".npz",))):
+        if path.suffix not in suffixes:
+            parser.error(f"{path} should end in {' or '.join(suffixes)}")
+    if not args.source.is_file():
+        parser.error(f"there is no file {args.source}")
+    if args.source.suffix == ".pt":
+        network, training = from_checkpoint(args.source)
+    else:
+        from sb3_contrib import MaskablePPO
+
+        model = MaskablePPO.load(args.source, device="cpu")
+        network = from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth)
+        training = {"decisions": int(model.num_timesteps), "seed": model.seed}
+    network.save(args.target, args.dtype)
+    written = Network.load(args.target)
+    about = written.about
+    result = duel(
+        NetworkPolicy(written),
+        "greedy",
+        written.rules,
+        games=args.games,
+        seed=args.seed,
+        names=(args.target.stem, "greedy"),
+        encoding=about.encoding,
+        side_depth=about.side_depth,
+    )
+    row = dict(zip(COLUMNS, duel_cells(result), strict=True))
+    details = {"machine": machine(), "training": training, "duels": [result.to_dict()]}
+    text = write_results(args.target.with_suffix(""), [row], details)
+    print(text)
+    return written
+
+
+if __name__ == "__main__":
+    main()
