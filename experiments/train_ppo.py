@@ -146,7 +146,7 @@ class Coach(BaseCallback):
         if enough and self.rung + 1 < len(self.ladder):
             self.rung += 1
             self.recent.clear()
-            self.training_env.draw_payoff_sizes([self.ladder[self.rung]])  # type: ignore[attr-defined]
+            self.training_env.set_payoff_sizes([self.ladder[self.rung]])  # type: ignore[attr-defined]
         if self.rollouts % self.settings.checkpoint == 0:
             self.save()
 
@@ -224,7 +224,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> MaskablePPO
             seed=settings.seed,
             device="cpu",
         )
-    env.draw_payoff_sizes([ladder[coach.rung]])
+    env.set_payoff_sizes([ladder[coach.rung]])
     left = settings.steps - model.num_timesteps
     if left > 0:
         model.learn(left, coach, reset_num_timesteps=not resume, progress_bar=settings.progress, tb_log_name="ppo")

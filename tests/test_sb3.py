@@ -219,7 +219,7 @@ def test_opponents_are_drawn_by_their_weights() -> None:
     counts = np.bincount(env.games.opponents, minlength=3)
     assert counts[2] == 0
     assert 0.68 < counts[0] / 400 < 0.82
-    env.draw_opponents([0, 1, 0])
+    env.set_weights([0, 1, 0])
     for _, _, dones, infos in walk(env, 30):
         assert (env.games.opponents[dones] == 1).all()
         assert all(info["episode"]["opponent"] in (0, 1) for info in infos if info)
@@ -291,17 +291,17 @@ def test_smaller_payoff_piles() -> None:
     env.reset()
     for game in range(64):
         position = env.game.position(game)
-        size = int(env.games.payoff_sizes[game])
+        size = int(env.games.dealer.payoff_sizes[game])
         assert [len(pile) for pile in position["payoff"]] == [size, size]
         assert len(position["stock"]) == 104 - 2 * (5 + size)
-    assert set(env.games.payoff_sizes) == {1, 4}
-    env.draw_payoff_sizes([20])
+    assert set(env.games.dealer.payoff_sizes) == {1, 4}
+    env.set_payoff_sizes([20])
     sizes = [info["episode"]["payoff_size"] for _, _, _, infos in walk(env, 60) for info in infos if info]
-    assert set(env.games.payoff_sizes) <= {1, 4, 20}
+    assert set(env.games.dealer.payoff_sizes) <= {1, 4, 20}
     assert {20} <= set(sizes)
     for bad in ([], [0], [21], [1.5]):
         with pytest.raises(ValueError, match="payoff_sizes"):
-            env.draw_payoff_sizes(bad)
+            env.set_payoff_sizes(bad)
     with pytest.raises(ValueError, match="match_points"):
         SpiteVecEnv(2, rules=Rules(match_points=50), payoff_sizes=[1])
 

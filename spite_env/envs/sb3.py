@@ -126,13 +126,13 @@ class SpiteVecEnv(VecEnv):
         self._no_infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
         self._started = time.perf_counter()
 
-    def draw_payoff_sizes(self, sizes: Iterable[int] | None) -> None:
-        """Set the pay-off sizes of the games to come, see `SeatGames.draw_payoff_sizes`."""
-        self.games.draw_payoff_sizes(sizes)
+    def set_payoff_sizes(self, sizes: Iterable[int] | None) -> None:
+        """Move the curriculum on, see :class:`~spite_env.curriculum.Dealer`."""
+        self.games.dealer.set_payoff_sizes(sizes)
 
-    def draw_opponents(self, weights: Sequence[float]) -> None:
-        """Set the opponents' weights in the games to come, see `SeatGames.draw_opponents`."""
-        self.games.draw_opponents(weights)
+    def set_weights(self, weights: Sequence[float]) -> None:
+        """Draw the opponents of the games to come with other weights, see `SeatGames.set_weights`."""
+        self.games.set_weights(weights)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Have the next :meth:`reset` start from ``seed``; None leaves things as they are."""

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spite_env import streams
+from spite_env.curriculum import Dealer
 from spite_env.game import Game
 from spite_env.policies import Policy, is_legal, make_policy, move, policy_name
 from spite_env.rewards import check_reward, rewards
-from spite_env.rules import Rules, checked_integer, checked_rules
+from spite_env.rules import Rules, checked_rules
 from spite_env.state import NO_WINNER, Index
 
 #: A policy, its name, or pairs of those and weights: each game's opponent is drawn by the weights.
@@ -30,7 +31,7 @@ MOST_DEALS = 1000
 
 _OUTCOMES = np.array(["loss", "draw", "win"])
 # What a game draws random numbers for, besides its cards.
-_SEAT, _OPPONENT, _PAYOFF_SIZE, _POLICY = range(0x5B3_0, 0x5B3_4)
+_SEAT, _OPPONENT, _POLICY = range(0x5EA7_0, 0x5EA7_3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +47,7 @@ class SeatSettings:
         illegal: What an illegal action of the learner does. ``"lose"``: the opponent wins, with the learner's remaining
             pay-off cards as points. ``"raise"``: a ``ValueError`` names the legal actions, and nothing is changed. An
             action out of range raises always.
-        payoff_sizes: Sizes that each game's pay-off piles are drawn from, for a curriculum; the cards left over are in
-            the stock. None deals ``rules.payoff_size``.
+        payoff_sizes: Sizes that each game's pay-off piles are drawn from, see :class:`~spite_env.curriculum.Dealer`.
         shaping: Scale of a potential-based reward added for pay-off cards (Ng, Harada and Russell, 1999). The
             potential is ``shaping * (opponent's - own pay-off cards) / rules.payoff_size`` at each of the learner's
             decisions, and 0 once the game has ended by its rules; a step adds ``gamma * potential after - potential
@@ -96,10 +96,10 @@ class SeatGames:
 
     Attributes:
         game: The :class:`~spite_env.game.Game` behind it.
+        dealer: What deals it; ``dealer.set_payoff_sizes`` moves a curriculum on.
         seats: The learner's seat in each game, int ``(num_games,)``.
         names: The names of the mixture's opponents.
         opponents: The opponent of each game, as its place in the mixture, int ``(num_games,)``.
-        payoff_sizes: The pay-off cards that each player of a game was dealt, int ``(num_games,)``.
         redeals: How often each game was dealt anew, because it had ended before the learner's first decision, int
             ``(num_games,)``.
 
@@ -118,10 +118,9 @@ class SeatGames:
         self.rules = rules
         self._policies, self._shares = _mixture(opponent)
         self.names = [policy_name(policy) for policy in self._policies]
-        self.draw_payoff_sizes(self.settings.payoff_sizes)
+        self.dealer = Dealer(self.game, self.settings.payoff_sizes)
         self.seats = np.zeros(num_games, np.intp)
         self.opponents = np.zeros(num_games, np.intp)
-        self.payoff_sizes = np.full(num_games, rules.payoff_size)
         self.redeals = np.zeros(num_games, np.int64)
         self._all = np.arange(num_games)
         self._lengths = np.zeros(num_games, np.int64)
@@ -131,24 +130,7 @@ class SeatGames:
         self._seeded = False
         self._ready = False
 
-    # Settings of the games to come
-
-    def draw_payoff_sizes(self, sizes: Iterable[int] | None) -> None:
-        """Draw the pay-off piles of the games to come from ``sizes``; None: ``rules.payoff_size``.
-
-        Raises:
-            ValueError: no size, a size that isn't from 1 to ``rules.payoff_size``, or a match.
-        """
-        most = self.rules.payoff_size
-        listed = None if sizes is None else [checked_integer("payoff_sizes", size, 1, most) for size in sizes]
-        if listed is not None:
-            if not listed:
-                raise ValueError("payoff_sizes=[] is not allowed; give at least one size")
-            if self.rules.match_points is not None:
-                raise ValueError("payoff_sizes need single games: rules.match_points must be None")
-        self._sizes = None if listed is None or set(listed) == {most} else np.array(listed)
-
-    def draw_opponents(self, weights: Sequence[float]) -> None:
+    def set_weights(self, weights: Sequence[float]) -> None:
         """Draw the opponents of the games to come with these weights, one for each of the mixture.
 
         Raises:
@@ -175,10 +157,10 @@ class SeatGames:
         if seed is None and not self._seeded:
             seed = secrets.randbits(64)
         if positions is None:
-            self._deal(self._all, seed)
+            self.dealer.deal(self._all, seed)
         else:
             self.game.reset(seed=seed, positions=positions)
-            self.payoff_sizes[:] = self.game.state.pile_size[:, 0].max(axis=0)
+            self.dealer.payoff_sizes[:] = self.game.state.pile_size[:, 0].max(axis=0)
         self._ready = False
         if seed is not None:
             self._seeded = True
@@ -194,7 +176,7 @@ class SeatGames:
         Raises:
             RuntimeError: the learner never comes to move.
         """
-        self._deal(games)
+        self.dealer.deal(games)
         self._open(games)
 
     def step(self, actions: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -259,7 +241,7 @@ class SeatGames:
             "payoff": self._own(left),
             "opponent_payoff": self._own(left[::-1]),
             "kings": self._kings,
-            "payoff_size": self.payoff_sizes,
+            "payoff_size": self.dealer.payoff_sizes,
             "seat": self.seats,
             "opponent": self.opponents,
             "redeals": self.redeals,
@@ -267,19 +249,6 @@ class SeatGames:
         return {name: values[games] for name, values in told.items()}
 
     # Inside
-
-    def _deal(self, games: Index, seed: int | Sequence[int] | None = None) -> None:
-        """Deal the next episodes, or the first ones of a seed."""
-        state = self.game.state
-        if seed is None:
-            seeds, episodes = state.seed[games], state.episode[games] + np.uint64(1)
-        else:
-            seeds, episodes = streams.seeds_for(seed, games.size), np.zeros(games.size, np.uint64)
-        sizes = None
-        if self._sizes is not None:
-            sizes = self._sizes[(_uniform(seeds, episodes, _PAYOFF_SIZE) * self._sizes.size).astype(np.intp)]
-        self.game.reset(games, seed=seed, payoff_sizes=sizes)
-        self.payoff_sizes[games] = self.rules.payoff_size if sizes is None else sizes
 
     def _open(self, games: Index, redeal: bool = True) -> None:
         """Seat the players of new games, and let the opponents move up to the learner's first decision."""
@@ -300,7 +269,7 @@ class SeatGames:
                 self.redeals[games] += 1
                 if self.redeals[games].max() == MOST_DEALS:
                     raise RuntimeError(f"{MOST_DEALS} games in a row ended before the learner's first decision")
-                self._deal(games)
+                self.dealer.deal(games)
         self._lengths[opened] = 0
         self._kings[opened] = 0
         self._leads[opened] = self._lead()[opened]
