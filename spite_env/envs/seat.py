@@ -200,7 +200,9 @@ class SeatGames:
         chosen = game._checked_actions(actions, game.num_games)
         legal = is_legal(game.legal_actions(), chosen)
         kings = self._are_kings(chosen, legal)
-        if self.settings.illegal == "raise" or legal.all():
+        if legal.all():
+            game._step(self._all, chosen)
+        elif self.settings.illegal == "raise":
             game.step(chosen)
         else:
             lost = ~legal & (chosen >= 0) & (chosen < game.actions.n)
