@@ -113,7 +113,7 @@ class SpiteVecEnv(VecEnv):
     Args:
         num_envs: Games played at once; 256 to 1024 make the most of a CPU.
         opponent: A policy, its name, or ``(policy or name, weight)`` pairs, from which each game draws its opponent.
-            The policies get no ``infosets`` and aren't told when a row's next game begins: they must not need either.
+            The policies aren't told when a row's next game begins: they must not need that.
         rules: The variant; default ``Rules()``.
         encoding: ``"onehot"`` or ``"compact"``, see :class:`~spite_env.observation.ObservationTable`.
         side_depth: Cards below the top of each side pile that an observation shows one by one.
