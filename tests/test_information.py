@@ -13,6 +13,7 @@ from helpers import (
     SHORT_MATCH,
     Players,
     check_bookkeeping,
+    chi_square,
     chi_square_limit,
     count_cards,
     do,
@@ -79,6 +80,8 @@ def test_cards_are_conserved_and_every_sample_is_a_game(rules: Rules) -> None:
     worlds = infosets(game).sample(2, np.random.default_rng(0))
     np.testing.assert_array_equal(count_cards(worlds), np.repeat(count_cards(game), 2, axis=1))
     check_bookkeeping(worlds)
+    above = np.arange(rules.num_cards)[:, None] >= worlds.state.stock_size
+    assert not (worlds.state.stock * above).any(), "cards drawn before are left above the stock"
     players = Players(rules, worlds.num_games, seed=3)
     for _ in range(20):
         worlds.step(players.choose(worlds))
@@ -204,6 +207,17 @@ def test_recycled_cards_lie_under_the_others() -> None:
     assert len({"".join(position["stock"][:3]) for position in positions}) == 6
     elsewhere = [[*position["stock"][3:], *position["hands"][1]] for position in positions]
     assert {"".join(sorted(cards)) for cards in elsewhere} == {"2KK", "22K", "222"}
+
+
+def test_a_stock_that_was_shuffled_holds_recycled_cards_anywhere() -> None:
+    layout = {"payoff": "2A", "opponent_payoff": "2A", "hand": "33", "opponent_hand": "2", "stock": "KK"}
+    game = start(Rules.mini(), centers=["A2"], **layout)
+    do(game, "hand>center0")
+    worlds = infosets(game).sample(2000, [1])
+    position = worlds.state.stock[:5] == 1  # the only ace that isn't on the table
+    in_hand = worlds.state.hand[1, 0] == 1
+    counts = np.append(position.sum(axis=1), in_hand.sum())
+    assert chi_square(counts, np.full(6, 2000 / 6)) < chi_square_limit(5)
 
 
 def test_when_all_else_is_in_view_only_the_order_of_the_stock_is_open() -> None:
