@@ -1,13 +1,12 @@
 """A rule-based policy that looks through its whole own turn, without guessing at hidden cards.
 
-Of all the positions that the turn's plays can lead to, it goes for the best one: one in which the pay-off card fits,
-with the fewest kings and then the fewest plays, or else the one that :class:`Weights` value most. If no play is worth
-it, it discards, or ends the turn.
+A pay-off card that fits is played. Else, of all positions that the turn's plays can lead to, the policy heads for the
+best: one in which the pay-off card fits, with the fewest kings, or else the one that its :class:`Weights` value most.
+Where no play is worth it, it discards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,39 +23,41 @@ Array = NDArray[Any]
 #: Side-pile cards below the tops that the policy looks at.
 DEPTH = 7
 
-#: Positions of one turn that are searched further after as many plays; those left out come last in no particular order.
+#: Positions of a game from which the search goes on after every number of plays.
 WIDTH = 256
 
-#: What a position in which the pay-off card fits is worth.
-GOAL = 1_000_000
+#: What a position in which the pay-off card fits is worth, and what each king takes from that.
+GOAL, GOAL_KING = 1 << 28, 1 << 16
 
-_POPCOUNT = np.array([bin(number).count("1") for number in range(1 << 13)], np.int64)
+# Sets of ranks are words with four bits a rank, so that they can be told from hands, which count cards in these bits.
+_LOW_BITS = np.uint64(0x1111_1111_1111)
+_WORD = np.uint64
+
+
+def _word(number: Array) -> NDArray[np.uint64]:
+    return number.astype(np.uint64)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What the policy values, in arbitrary units; found by duels.
+    """What the policy values, in arbitrary units; the defaults were found by duels.
 
     Attributes:
-        hand_play: A card played from the hand: it brings a new one.
-        side_play: A card played from a side pile.
+        hand_card: A card left in the hand at the turn's end.
         empty_hand: No card left in the hand.
-        refilled_hand: The same where the hand is then refilled within the turn.
-        empty_side: An empty side pile.
-        own_gap: For 0, 1, 2, ... missing ranks below the pay-off card, on the centre pile where fewest are missing.
-        opponent_gap: Likewise for the opponent.
+        refilled_hand: The same where the hand is refilled within the turn.
+        opponent_gap: That the opponent lacks 0, 1, 2, ... of the ranks below its pay-off card, counting its side piles
+            alone, on the centre pile where it lacks fewest.
         king: A king played without reaching the pay-off card.
+        most_kings: Kings that may be spent to reach a pay-off card that isn't the last.
     """
 
-    hand_play: int = 60
-    side_play: int = 0
+    hand_card: int = -40
     empty_hand: int = 40
     refilled_hand: int = 300
-    empty_side: int = 0
-    own_gap: tuple[int, ...] = (0, -40, -80, -110, -130)
     opponent_gap: tuple[int, ...] = (-480, -240, -120, -40, 0)
-    king: int = -60
-    goal_kings: int = 2
+    king: int = -240
+    most_kings: int = 2
     # discards
     step_down: int = 100
     same: int = 90
@@ -69,294 +70,252 @@ class Weights:
     discard_king: int = -500
     bury_needed: int = -60
     keep_needed: int = -30
-    duplicate: int = 20
-    depth: int = 2
+    duplicate: int = 50
 
 
 @dataclass
 class _View:
-    """What the mover sees of a batch of games, each array with the games last.
-
-    ``sides`` are the cards of each side pile, top first, and a 0 below the last one that is shown.
-    """
+    """What the movers of a batch of games see; in each array the games come last."""
 
     payoff: Array
-    opponent_payoff: Array
     payoff_size: Array
-    opponent_payoff_size: Array
-    height: Array
-    sides: Array
-    hand: Array
-    opponent_ranks: Array  #: bits of the ranks on the opponent's side piles
-    below: Array  #: by side pile and cards taken off it: bits of the ranks that are left
-    side_key: Array
-    size: int
+    height: Array  #: of each centre pile
+    hand: Array  #: cards of each kind
+    sides: Array  #: cards of each side pile, top first; a 0 below the last one that is shown
+    below: Array  #: the ranks from each of these cards on
+    side_key: Array  #: a word for the cards from each of these on
+    opponent_gap: Array  #: how many ranks the opponent lacks, by the height of a centre pile
+    opponent_payoff: Array
 
 
 @dataclass
 class _Nodes:
-    """Positions within the turns of several games."""
+    """Positions within the turns of several games; in each array they come last."""
 
-    game: Array
-    first: Array  #: the first action that led here; -1: none
-    key: Array
+    facts: Array  #: rows: game, first play of the turn (-1: none), kings played, cards in hand, kings in hand
+    words: Array  #: rows: what tells the positions of a game apart, cards of each rank in hand
     height: Array  #: of each centre pile
-    taken: Array  #: cards taken off each side pile
-    hand: Array  #: cards of each kind
-    kings: Array  #: played so far
+    at: Array  #: where the top of each side pile is in the flat array ``sides``
 
     def take(self, rows: Array) -> _Nodes:
-        return _Nodes(*(np.take(array, rows, axis=-1) for array in vars(self).values()))
+        return _Nodes(*(array.take(rows, axis=-1) for array in vars(self).values()))
+
+    @property
+    def game(self) -> Array:
+        return self.facts[0]
 
 
 class ExpertPolicy:
-    """The rule-based expert; it is deterministic.
+    """The rule-based expert. It is deterministic: equal observations get equal actions.
 
     Args:
         weights: What it values.
     """
 
-    def __init__(self, weights: Weights = Weights()) -> None:
-        self.weights = weights
+    def __init__(self, weights: Weights | None = None) -> None:
+        self.weights = Weights() if weights is None else weights
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
         self.rules = rules
         self.actions = ActionTable(rules)
         self.observation_table = ObservationTable(rules, "compact", min(DEPTH, rules.num_cards))
-        rng = np.random.default_rng(0)
-
-        def words(*shape: int) -> Array:
-            return rng.integers(1 << 63, size=shape, dtype=np.uint64) << np.uint64(1) | np.uint64(1)
-
-        self._height_key = words(rules.ranks + 1)
-        self._card_key = words(rules.kinds)
-        self._pile_key = words(rules.kinds + 1)
+        # Which ranks a pile of some height still needs before some card fits, if need be after its completion.
         height, card = np.arange(rules.ranks)[:, None], np.arange(rules.kinds + 1)
-        # The ranks that are played between a height and a card, past the pile's completion if need be.
-        rank = np.arange(1, rules.ranks + 1)[:, None, None]
-        between = np.where(height < card, (rank > height) & (rank < card), (rank > height) | (rank < card))
-        between &= (card > 0) & (card < rules.kinds)
-        self._between = (between * (1 << (rank - 1))).sum(axis=0)
+        rank = np.arange(1, rules.kinds)[:, None, None]
+        needed = np.where(height < card, (rank > height) & (rank < card), (rank > height) | (rank < card))
+        needed &= (card > 0) & (card < rules.kinds)
+        self._rank_set = np.array([0, *(0xF << 4 * rank for rank in range(rules.ranks)), 0], np.uint64)
+        self._needed = np.bitwise_or.reduce(np.where(needed, self._rank_set[rank], _WORD(0)), axis=0)
+        random = np.random.default_rng(0)
+        self._card_key = random.integers(1 << 64, size=rules.kinds + 1, dtype=np.uint64)
+        self._height_key = random.integers(1 << 64, size=rules.ranks, dtype=np.uint64)
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
-        if not len(indices):
-            return np.zeros(0, np.intp)
         view = self._read(observation)
-        best, chosen = self._best_plays(view)
-        passing = chosen < 0
-        if passing.any():
-            games = np.flatnonzero(passing)
-            chosen[games] = self._discards(view, games, action_mask[games])
+        chosen = self._best_plays(view)
+        passing = np.flatnonzero(chosen < 0)
+        if passing.size:
+            chosen[passing] = self._discards(view, passing, action_mask[passing])
         return chosen
 
     def _read(self, observation: NDArray[np.uint8]) -> _View:
         rules, natural = self.rules, np.ascontiguousarray(observation.T)
-        size = natural.shape[1]
+        depth = self.observation_table.side_depth + 1
 
         def part(name: str) -> Array:
             return natural[self.observation_table.slices[name]]
 
-        def piles(name: str) -> Array:
-            return part(name).reshape(rules.side_piles, -1, size)
+        def side_cards(owner: str) -> Array:
+            return part(f"{owner}_side_cards").reshape(rules.side_piles, depth, natural.shape[1])
 
-        sides = piles("own_side_cards")
-        depth = sides.shape[1]
+        sides = side_cards("own")
         sides = np.concatenate((sides, np.zeros_like(sides[:, :1])), axis=1)
-        bits = self._bits(sides)
-        below, key = np.zeros_like(bits), np.zeros(sides.shape, np.uint64)
-        for taken in reversed(range(depth)):
-            below[:, taken] = below[:, taken + 1] | bits[:, taken]
-            # The order of the cards counts, but not which of the piles has them.
-            key[:, taken] = key[:, taken + 1] * np.uint64(0x9E3779B97F4A7C15) + self._pile_key[sides[:, taken]]
-            key[:, taken] ^= key[:, taken] >> np.uint64(29)
-        opponent_ranks = np.bitwise_or.reduce(self._bits(piles("opponent_side_cards")), axis=(0, 1))
+        below, key = self._rank_set[sides], self._card_key[sides]
+        for place in reversed(range(sides.shape[1] - 1)):
+            below[:, place] |= below[:, place + 1]
+            key[:, place] += key[:, place + 1] * _WORD(0x9E3779B97F4A7C15)
+        opponent = np.bitwise_or.reduce(self._rank_set[side_cards("opponent")], axis=(0, 1))
+        opponent_payoff = part("opponent_payoff_top")[0]
         return _View(
             payoff=part("own_payoff_top")[0],
-            opponent_payoff=part("opponent_payoff_top")[0],
             payoff_size=part("own_payoff_size")[0],
-            opponent_payoff_size=part("opponent_payoff_size")[0],
             height=part("center_height"),
-            sides=sides,
             hand=part("own_hand"),
-            opponent_ranks=opponent_ranks,
+            sides=sides,
             below=below,
-            side_key=key,
-            size=size,
+            side_key=key ^ key >> _WORD(31),
+            opponent_gap=_size(self._needed[:, opponent_payoff] & ~opponent),
+            opponent_payoff=opponent_payoff,
         )
-
-    def _bits(self, cards: Array) -> Array:
-        table = np.append(1 << np.arange(self.rules.kinds) >> 1, 0)
-        return table[cards]
 
     # The turn's plays
 
-    def _best_plays(self, view: _View) -> tuple[Array, Array]:
-        """Return the value of each game's best turn, and its first play; -1 where none is worth it."""
-        w = self.weights
+    def _best_plays(self, view: _View) -> Array:
+        """Return each game's best play, -1 where none is worth it."""
+        rules, size = self.rules, view.payoff.size
+        fits = (view.height + 1 == view.payoff) | (view.payoff == rules.kinds)
+        # A king as pay-off card fits everywhere: best where it doesn't open the opponent's pay-off card.
+        center = (2 * fits - (view.height + 2 == view.opponent_payoff)).argmax(axis=0)
+        first = np.where(fits.any(axis=0), self.actions.play(0, 0) + center * self.actions.num_sources, -1)
+
+        hand = np.minimum(view.hand[:-1], 15)
+        packed = np.zeros(size, np.uint64)
+        for rank in range(rules.ranks):
+            packed |= hand[rank].astype(np.uint64) << _WORD(4 * rank)
+        held = view.hand.sum(axis=0, dtype=np.intp)
+        side = np.arange(rules.side_piles)[:, None]
+        game = np.arange(size)
         root = _Nodes(
-            game=np.arange(view.size),
-            first=np.full(view.size, -1),
-            key=np.zeros(view.size, np.uint64),
+            facts=np.stack((game, first, np.zeros_like(game), held, view.hand[-1])),
+            words=np.stack((np.zeros_like(packed), packed)),
             height=view.height,
-            taken=np.zeros((self.rules.side_piles, view.size), np.uint8),
-            hand=view.hand,
-            kings=np.zeros(view.size, np.int64),
+            at=side * view.sides.shape[1] * size + game,
         )
-        best, chosen = self._value(view, root), root.first.copy()
-        # The pay-off card itself
-        fits, center = self._payoff_play(view)
-        chosen[fits] = self.actions.play(0, 0) + center[fits] * self.actions.num_sources
-        best[fits] = 2 * GOAL
-        denying = self._near(view)
-        self._search(view, root.take(np.flatnonzero(~fits)), best, chosen, denying.astype(np.int64), prune=False)
-        # Kings for the pay-off card
-        most = np.where(view.payoff_size == 1, view.hand[-1] + (view.sides == self.rules.kinds).sum(axis=(0, 1)), w.goal_kings)
-        gap = self._gap(view, root)
-        for kings in range(1, int(most.max(initial=0)) + 1):
-            games = np.flatnonzero((best < GOAL // 2) & (gap <= kings) & (kings <= most))
-            if games.size:
-                self._search(view, root.take(games), best, chosen, np.full(view.size, kings), prune=True)
-        return best, chosen
-
-    def _near(self, view: _View) -> Array:
-        missing = self._between[view.height, view.opponent_payoff] & ~view.opponent_ranks
-        return _POPCOUNT[missing].min(axis=0) <= 1
-
-    def _payoff_play(self, view: _View) -> tuple[Array, Array]:
-        fits = (view.height + 1 == view.payoff) | (view.payoff == self.rules.kinds)
-        # A king should not open the opponent's pay-off card.
-        opening = view.height + 2 == view.opponent_payoff
-        return fits.any(axis=0), (2 * fits - opening).argmax(axis=0)
-
-    def _search(
-        self, view: _View, nodes: _Nodes, best: Array, chosen: Array, budget: Array, *, prune: bool
-    ) -> None:
+        _, value = self._evaluate(view, root)
+        value[first >= 0] = 2 * GOAL
+        kings = view.hand[-1] + (view.sides == rules.kinds).sum(axis=(0, 1))
+        most = np.where(view.payoff_size == 1, kings, np.minimum(kings, self.weights.most_kings))
+        denying = view.opponent_gap[view.height, game].min(axis=0) <= 1
+        nodes = root.take(np.flatnonzero(first < 0))
         while nodes.game.size:
-            nodes = self._children(view, nodes, budget)
-            if prune and nodes.game.size:
-                nodes = nodes.take(np.flatnonzero(nodes.kings + self._gap(view, nodes) <= budget[nodes.game]))
+            nodes = self._children(view, nodes, most)
             if not nodes.game.size:
-                return
-            goal = (nodes.height + 1 == view.payoff[nodes.game]).any(axis=0)
-            value = self._value(view, nodes)
-            value[goal] += GOAL
-            value -= (goal * nodes.kings) * (GOAL // 8)
-            starts = np.flatnonzero(np.diff(nodes.game, prepend=-1))
-            count = nodes.game.size
-            packed = value * (1 << 32) + np.arange(count)[::-1]
-            top = np.maximum.reduceat(packed, starts)
-            row = count - 1 - (top & 0xFFFFFFFF)
-            games = nodes.game[row]
-            better = value[row] > best[games]
-            best[games[better]] = value[row[better]]
-            chosen[games[better]] = nodes.first[row[better]]
-            place = np.arange(count) - np.repeat(starts, np.diff(starts, append=count))
-            going = ~goal & (place < WIDTH)
-            going &= best[nodes.game] < GOAL // 2
+                break
+            gap, found = self._evaluate(view, nodes)
+            game, used = nodes.game, nodes.facts[2]
+            keep = (used == 0) | (used + gap <= most[game]) | (denying[game] & (used == 1))
+            nodes, found, game = nodes.take(np.flatnonzero(keep)), found[keep], game[keep]
+            if not game.size:
+                break
+            starts = np.flatnonzero(np.append(True, game[1:] != game[:-1]))
+            count = game.size
+            place = np.arange(count)
+            top = np.maximum.reduceat((found << 32) - place, starts)
+            row = -top & 0xFFFFFFFF
+            games = game[row]
+            better = found[row] > value[games]
+            row, games = row[better], games[better]
+            value[games] = found[row]
+            first[games] = nodes.facts[1, row]
+            nth = place - np.repeat(starts, np.diff(np.append(starts, count)))
+            # A goal can only be bettered by one with fewer kings.
+            beaten = GOAL - GOAL_KING * nodes.facts[2] <= value[game] + GOAL_KING // 2
+            going = (found < GOAL // 2) & ~beaten & (nth < WIDTH)
             nodes = nodes.take(np.flatnonzero(going))
+        return first
 
-    def _children(self, view: _View, nodes: _Nodes, budget: Array) -> _Nodes:
+    def _children(self, view: _View, nodes: _Nodes, most_kings: Array) -> _Nodes:
         """Return the positions one play further, each once, sorted by game."""
-        rules, size = self.rules, view.size
-        sides, kinds, count = rules.side_piles, rules.kinds, nodes.game.size
-        side = np.arange(sides)[:, None]
-        top_at = (side * view.sides.shape[1] + nodes.taken) * size + nodes.game
-        tops = view.sides.reshape(-1)[top_at]
-        need = nodes.height + np.uint8(1)
-        may_king = nodes.kings < budget[nodes.game]
+        rules, size = self.rules, view.payoff.size
+        sides, count = rules.side_piles, nodes.game.size
+        tops = view.sides.reshape(-1)[nodes.at]
+        may_king = nodes.facts[2] < most_kings[nodes.game]
+        hand = nodes.words[1]
         legal = np.empty((rules.center_piles, sides + 2, count), np.bool_)
-        np.equal(tops, need[:, None], out=legal[:, :sides])
-        legal[:, :sides] |= (tops == kinds) & may_king
-        legal[:, sides] = nodes.hand.reshape(-1)[nodes.height.astype(np.intp) * count + np.arange(count)] > 0
-        legal[:, sides + 1] = (nodes.hand[-1] > 0) & may_king
-        for center in range(1, rules.center_piles):
-            legal[center] &= (nodes.height[:center] != nodes.height[center]).all(axis=0)
+        np.equal(tops, nodes.height[:, None] + np.uint8(1), out=legal[:, :sides])
+        legal[:, :sides] |= (tops == rules.kinds) & may_king
+        np.not_equal(hand >> _word(4 * nodes.height) & _WORD(15), 0, out=legal[:, sides])
+        legal[:, sides + 1] = nodes.facts[4] > 0
+        legal[:, sides + 1] &= may_king
+        for later in range(1, rules.center_piles):  # equal piles need only one play
+            legal[later] &= (nodes.height[:later] != nodes.height[later]).all(axis=0)
         center, source, parent = np.nonzero(legal)
 
         children = nodes.take(parent)
-        place = np.arange(parent.size)
-        height_at = center * parent.size + place
-        old = children.height.reshape(-1)[height_at]
-        new = (old + 1) % rules.ranks
-        children.height.reshape(-1)[height_at] = new
-        children.key += self._height_key[new] - self._height_key[old]
-        from_side = np.flatnonzero(source < sides)
+        height_at = center * parent.size + np.arange(parent.size)
+        height = children.height.reshape(-1)
+        old = height[height_at]
+        new = (old + np.uint8(1)) % np.uint8(rules.ranks)
+        height[height_at] = new
+        key, hand = children.words
+        key += self._height_key[new] - self._height_key[old]
+        is_side = source < sides
+        from_side = np.flatnonzero(is_side)
         pile = source[from_side]
-        at = top_at[pile, parent[from_side]]
-        children.taken.reshape(-1)[pile * parent.size + from_side] += 1
+        at = nodes.at[pile, parent[from_side]]
+        children.at[pile, from_side] += size
         keys = view.side_key.reshape(-1)
-        children.key[from_side] += keys[at + size] - keys[at]
-        children.kings[from_side] += tops[pile, parent[from_side]] == kinds
-        from_hand = np.flatnonzero(source >= sides)
-        kind = np.where(source[from_hand] == sides, old[from_hand], kinds - 1).astype(np.intp)
-        children.hand.reshape(-1)[kind * parent.size + from_hand] -= 1
-        children.key[from_hand] += self._card_key[kind]
-        children.kings[from_hand] += kind == kinds - 1
-        fresh = children.first < 0
-        children.first[fresh] = (center * self.actions.num_sources + source + 1)[fresh]
-        marks = children.game.astype(np.uint64) << np.uint64(40) | children.key >> np.uint64(24)
-        _, rows = np.unique(marks, return_index=True)
-        return children.take(rows)
+        key[from_side] += keys[at + size] - keys[at]
+        children.facts[2, from_side] += view.sides.reshape(-1)[at] == rules.kinds
+        from_hand = np.flatnonzero(source == sides)
+        hand[from_hand] -= _WORD(1) << _word(4 * old[from_hand])
+        key[from_hand] += self._card_key[old[from_hand]]
+        wild = np.flatnonzero(source > sides)
+        key[wild] += self._card_key[-1]
+        children.facts[2, wild] += 1
+        children.facts[4, wild] -= 1
+        children.facts[3] -= ~is_side
+        fresh = children.facts[1] < 0
+        np.copyto(children.facts[1], center * self.actions.num_sources + source + 1, where=fresh)
+        marks = children.game.astype(np.uint64) << _WORD(40) | key >> _WORD(24)
+        order = marks.argsort(kind="stable")
+        marks = marks[order]
+        return children.take(order[np.append(True, marks[1:] != marks[:-1])[: marks.size]])
 
-    def _available(self, view: _View, nodes: _Nodes) -> Array:
-        held = (nodes.hand[:-1] > 0)
-        bits = np.zeros(nodes.game.size, np.int64)
-        for rank in range(self.rules.ranks):
-            bits |= held[rank].astype(np.int64) << rank
-        for side in range(self.rules.side_piles):
-            at = (side * view.below.shape[1] + nodes.taken[side].astype(np.intp)) * view.size + nodes.game
-            bits |= view.below.reshape(-1)[at]
-        return bits
-
-    def _gap(self, view: _View, nodes: _Nodes) -> Array:
-        """Return how many ranks below the pay-off card are nowhere, on the centre pile where they are fewest."""
-        missing = self._between[nodes.height, view.payoff[nodes.game]] & ~self._available(view, nodes)
-        return _POPCOUNT[missing].min(axis=0)
-
-    def _value(self, view: _View, nodes: _Nodes) -> Array:
-        w, rules = self.weights, self.rules
-        game = nodes.game
-        hand = nodes.hand.sum(axis=0, dtype=np.int64)
-        value = -w.hand_play * hand
-        value += w.side_play * nodes.taken.sum(axis=0, dtype=np.int64)
-        value += (hand == 0) * (w.refilled_hand if rules.refill_mid_turn else w.empty_hand)
-        at = (np.arange(rules.side_piles)[:, None] * view.sides.shape[1] + nodes.taken) * view.size + game
-        value += w.empty_side * (view.sides.reshape(-1)[at] == 0).sum(axis=0)
-        gaps = np.array(w.own_gap)
-        value += gaps[np.minimum(self._gap(view, nodes), len(gaps) - 1)]
-        missing = self._between[nodes.height, view.opponent_payoff[game]] & ~view.opponent_ranks[game]
-        gaps = np.array(w.opponent_gap)
-        value += gaps[np.minimum(_POPCOUNT[missing].min(axis=0), len(gaps) - 1)]
-        value += w.king * nodes.kings
-        return value
+    def _evaluate(self, view: _View, nodes: _Nodes) -> tuple[Array, Array]:
+        """Return how many ranks below the pay-off card are nowhere at hand, and what positions are worth."""
+        w = self.weights
+        game, kings, held = nodes.facts[[0, 2, 3]]
+        at_hand = nodes.words[1] | np.bitwise_or.reduce(view.below.reshape(-1)[nodes.at], axis=0)
+        at_hand |= at_hand >> _WORD(1)
+        at_hand |= at_hand >> _WORD(2)
+        payoff = view.payoff[game]
+        gap = _size(self._needed[nodes.height, payoff] & ~at_hand).min(axis=0)
+        opponent_gap = view.opponent_gap[nodes.height, game].min(axis=0)
+        refilled = w.refilled_hand if self.rules.refill_mid_turn else w.empty_hand
+        value = w.hand_card * held + (held == 0) * refilled
+        value += np.array(w.opponent_gap).take(opponent_gap, mode="clip")
+        goal = (nodes.height + np.uint8(1) == payoff).any(axis=0)
+        value += goal * GOAL + kings * np.where(goal, -GOAL_KING, w.king)
+        return gap, value
 
     # The discard
 
     def _discards(self, view: _View, games: Array, action_mask: Mask) -> Array:
         w, rules = self.weights, self.rules
-        kinds = rules.kinds
-        top = view.sides[:, 0, games].astype(np.int64)[None]
-        card = np.arange(1, kinds + 1)[:, None, None]
-        hand = view.hand[:, games].astype(np.int64)
+        top = view.sides[:, 0, games].astype(np.intp)
+        card = np.arange(1, rules.kinds + 1)[:, None, None]
+        hand = view.hand[:, games]
         step = top - card
         score = np.where(step > 0, w.down - w.down_gap * step, w.bury + w.bury_gap * step)
-        score[np.broadcast_to(step == 1, score.shape)] = w.step_down
-        score[np.broadcast_to(step == 0, score.shape)] = w.same
-        score = np.where(top == kinds, w.bury_king, score)
+        score[step == 1] = w.step_down
+        score[step == 0] = w.same
+        score = np.where(top == rules.kinds, w.bury_king, score)
         score = np.where(top == 0, w.empty, score)
-        # The ranks that the pay-off card waits for
-        between = self._between[view.height[:, games], view.payoff[games]]
-        least = _POPCOUNT[between].argmin(axis=0)
-        needed = between[least, np.arange(games.size)]
-        top_needed = (self._bits(top[0]) & needed) > 0
-        score += w.bury_needed * (top_needed & (top[0] > 0))[None] * (step != 0)
-        card_needed = (self._bits(np.broadcast_to(card[:, 0], hand.shape)) & needed) > 0
-        keep = w.keep_needed * (card_needed & (hand == 1)) + w.duplicate * (hand > 1)
+        # The ranks that the pay-off card waits for, where they are fewest.
+        needed = self._needed[view.height[:, games], view.payoff[games]]
+        needed = needed[_size(needed).argmin(axis=0), np.arange(games.size)]
+        score += w.bury_needed * ((self._rank_set[top] & needed) > 0) * (step != 0)
+        keep = w.keep_needed * (((self._rank_set[card[:, 0]] & needed) > 0) & (hand == 1)) + w.duplicate * (hand > 1)
         keep[-1] += w.discard_king
         score += keep[:, None]
         first, last = self.actions.num_plays, self.actions.end_turn
-        legal = action_mask[:, first:last].T
-        score = np.where(legal, score.reshape(-1, games.size), np.iinfo(np.int64).min)
+        score = np.where(action_mask[:, first:last].T, score.reshape(-1, games.size), np.iinfo(np.intp).min)
         return np.where(action_mask[:, last], last, first + score.argmax(axis=0))
+
+
+def _size(ranks: Array) -> Array:
+    """Return how many ranks are in sets of them."""
+    return ((ranks & _LOW_BITS) * _LOW_BITS >> _WORD(44) & _WORD(15)).astype(np.intp)
