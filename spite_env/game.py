@@ -210,27 +210,34 @@ class Game:
             self._mask.flags.writeable = False
         return self._mask.T
 
-    def observe(self, viewer: ArrayLike | None = None, indices: ArrayLike | None = None) -> Bytes:
+    def observe(
+        self, viewer: ArrayLike | None = None, indices: ArrayLike | None = None, table: ObservationTable | None = None
+    ) -> Bytes:
         """Return what a player sees in all games, or in those in ``indices``.
 
         Args:
             viewer: The player, or one for each game; None is each game's mover.
             indices: The games.
+            table: Another layout than :attr:`observation`, for the same rules.
 
         Returns:
-            uint8 ``(games, features)``, described by :attr:`observation`; a new array, stored feature by feature (its
-            transpose is C-contiguous).
+            uint8 ``(games, features)``, described by the table; a new array, stored feature by feature (its transpose
+            is C-contiguous).
 
         Raises:
-            ValueError: an impossible viewer or index.
+            ValueError: an impossible viewer or index, or a table for other rules.
         """
         games = None if indices is None else self._checked_games(indices, repeats=True)
+        if table is None:
+            table = self.observation
+        elif table.rules != self.rules:
+            raise ValueError(f"the observation table is one for {table.rules}; this game's rules are {self.rules}")
         if viewer is None:
-            return self.observation.encode(self.state, None, games)
+            return table.encode(self.state, None, games)
         seats, count = np.asarray(viewer), self.num_games if games is None else games.size
         if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
             raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
-        return self.observation.encode(self.state, int(seats) if seats.ndim == 0 else seats.astype(np.uint8), games)
+        return table.encode(self.state, int(seats) if seats.ndim == 0 else seats.astype(np.uint8), games)
 
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""
