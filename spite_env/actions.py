@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer
 
 
 class ActionTable:
@@ -60,9 +60,7 @@ class ActionTable:
         Raises:
             ValueError: no such action.
         """
-        if not 0 <= index < self.n:
-            raise ValueError(f"action {index} does not exist; actions are 0 to {self.n - 1}")
-        return self._texts[index]
+        return self._texts[checked_integer("action", index, 0, self.n - 1)]
 
     def parse(self, text: str) -> int:
         """Return the action of a text.

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env import streams
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer
 from spite_env.state import Index, State
 from spite_env.streams import Purpose
 
@@ -138,8 +138,7 @@ def read(state: State, game: int) -> dict[str, Any]:
     Raises:
         ValueError: no such game.
     """
-    if not 0 <= game < state.num_games:
-        raise ValueError(f"game {game} does not exist; games are 0 to {state.num_games - 1}")
+    game = checked_integer("game", game, 0, state.num_games - 1)
     rules, piles = state.rules, range(1, 1 + state.rules.side_piles)
     heights = np.arange(1, rules.ranks + 1, dtype=np.uint8)
 

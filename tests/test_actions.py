@@ -72,8 +72,11 @@ def test_texts_are_all_different_and_parse_to_their_number(rules: Rules) -> None
 @pytest.mark.parametrize("rules", ALL_PRESETS)
 def test_a_number_out_of_range_is_refused_with_the_range(rules: Rules) -> None:
     table = ActionTable(rules)
-    for number in (-1, table.n, 10**9):
-        with pytest.raises(ValueError, match=f"action {number} does not exist; actions are 0 to {table.n - 1}"):
+    wrong: list[Any] = [-1, table.n, 10**9, 1.0, "0", None, True]
+    for number in wrong:
+        with pytest.raises(
+            ValueError, match=f"action={number!r} is not allowed; it is an integer from 0 to {table.n - 1}"
+        ):
             table.text(number)
 
 

@@ -797,3 +797,11 @@ def test_pettingzoos_registry_makes_it() -> None:
         env.reset(seed=5)
         assert env.unwrapped.rules == MINI
         assert trace(env) == trace(started(spite_and_malice_v0.env, MINI, reward="points"))
+
+
+@pytest.mark.parametrize("agent", ["player_2", 0, None])
+def test_an_agent_that_does_not_exist_is_named(agent: Any) -> None:
+    env = spite_and_malice_v0.env()
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=f"agent {agent!r} does not exist; the agents are player_0 and player_1"):
+        env.observe(agent)

@@ -102,9 +102,9 @@ def test_a_changed_position_leaves_the_game_alone() -> None:
     assert json.dumps(game.position(0)) == before
 
 
-@pytest.mark.parametrize("index", [-1, 3, 100])
-def test_the_position_of_a_game_that_does_not_exist_is_refused(index: int) -> None:
-    with pytest.raises(ValueError, match=f"game {index} does not exist; games are 0 to 2"):
+@pytest.mark.parametrize("index", [-1, 3, 100, 1.0, "0", None, True])
+def test_the_position_of_a_game_that_does_not_exist_is_refused(index: Any) -> None:
+    with pytest.raises(ValueError, match=f"game={index!r} is not allowed; it is an integer from 0 to 2"):
         Game(G4A, 3).position(index)
 
 

@@ -278,7 +278,9 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
             RuntimeError: no episode has been started.
         """
         game = self._started_game()
-        seat = self.possible_agents.index(agent)
+        if agent not in AGENTS:
+            raise ValueError(f"agent {agent!r} does not exist; the agents are {' and '.join(AGENTS)}")
+        seat = AGENTS.index(agent)
         if game.state.player[0] == seat:
             mask = game.legal_actions()[0].astype(np.int8)
         else:
