@@ -332,13 +332,14 @@ def cards_of(position: Position) -> Counter[str]:
 def count_cards(game: Game) -> NDArray[np.intp]:
     """Count the cards of each kind in each game from the piles themselves, ``(kinds, num_games)``."""
     s, kinds = game.state, game.rules.kinds
-    below_top = np.arange(s.pile.shape[2])[:, None] <= s.pile_size[:, :, None]
-    in_stock = np.arange(s.stock.shape[0])[:, None] < s.stock_size
+    piles, stock = s.pile[:, :, : int(s.pile_size.max()) + 1], s.stock[: int(s.stock_size.max())]
+    below_top = np.arange(piles.shape[2])[:, None] <= s.pile_size[:, :, None]
+    in_stock = np.arange(stock.shape[0])[:, None] < s.stock_size
     heights = np.arange(1, game.rules.ranks + 1)[:, None]
     center = np.where(s.center_wild, kinds, heights) * (heights <= s.center_size[:, None])
     games = np.arange(game.num_games)
     counts = np.zeros((kinds + 1) * game.num_games, np.intp)
-    for cards in (s.pile * below_top, s.stock * in_stock, center):
+    for cards in (piles * below_top, stock * in_stock, center):
         counts += np.bincount((cards.astype(np.intp) * game.num_games + games).ravel(), minlength=counts.size)
     return counts.reshape(kinds + 1, -1)[1:] + s.hand.sum(axis=0, dtype=np.intp) + s.set_aside
 
