@@ -10,7 +10,7 @@ a JSON text with the keys of :class:`About`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -209,6 +209,12 @@ class Network:
         shapes = [weight.shape for weight, _ in self.layers]
         if shapes != list(pairwise(sizes)) or sizes[-1] != self.view.table.n:
             raise ValueError(f"weights of shapes {shapes} don't fit {sizes[0]} inputs and {self.view.table.n} actions")
+
+    @classmethod
+    def of_linear(cls, about: About, layers: Iterable[Any]) -> Network:
+        """Return the network of PyTorch's linear layers, a copy."""
+        pairs = ((layer.weight.detach().cpu().numpy(), layer.bias.detach().cpu().numpy()) for layer in layers)
+        return cls(about, [(weight.T.copy(), bias.copy()) for weight, bias in pairs])
 
     @classmethod
     def load(cls, path: str | Path) -> Network:

@@ -262,14 +262,13 @@ def test_training_repeats_resumes_and_exports(tmp_path: Path, capsys: pytest.Cap
     assert (resumed != other).any()
 
     from experiments.export import main
-    from experiments.ppo_selfplay import Agent, SortedView
+    from experiments.ppo_selfplay import QUICK, Agent
 
     network = main([str(tmp_path / "one" / "checkpoint.pt"), str(tmp_path / "out.npz"), "--games", "4"])
-    view = SortedView(Rules.mini(), "onehot", 3)
-    agent = Agent(view.size, (32, 32), view.table.n)
+    agent = Agent(QUICK)
     agent.load_state_dict(torch.load(tmp_path / "one" / "checkpoint.pt", weights_only=True)["agent"])
     game = played_games(Rules.mini(), 60, 8, 20)
-    seen = view(game.observe(), game.legal_actions())
+    seen = agent.view(game.observe(), game.legal_actions())
     with torch.no_grad():
         expected = agent(torch.from_numpy(seen.inputs), torch.from_numpy(seen.mask))[0].exp().numpy()
     np.testing.assert_allclose(np.exp(network.log_probabilities(seen)), expected, atol=2e-3)
