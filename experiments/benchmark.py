@@ -1,7 +1,8 @@
-"""Measure decisions a second with random legal play: the core at several batch sizes, and a single AEC game.
+"""Measure decisions a second with random legal play: the core at several batch sizes, and the doors into it.
 
 Each figure is the median of some repeats, after a warm-up, in one process pinned to one core. Choosing the action is
-counted, and so is dealing ended games anew.
+counted, and so is dealing ended games anew. Where the opponent, who plays at random too, is part of the environment,
+only the learner's decisions are counted.
 
     python experiments/benchmark.py
 """
@@ -14,10 +15,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from experiments.reporting import machine, write_results
 from spite_env import Game, Rules, random_legal_actions, spite_and_malice_v0
+from spite_env.envs.gym import SpiteVectorEnv
 
 
 def core(batch: int, encoding: str | None) -> Callable[[int], int]:
@@ -60,6 +63,47 @@ def aec(make: Callable[[], Any]) -> Callable[[int], int]:
     return play
 
 
+def single_seat() -> Callable[[int], int]:
+    """Return the same for one game of a learner in Gymnasium."""
+    env = gymnasium.make("SpiteAndMalice-v0", opponent="random", disable_env_checker=True)
+    rng = np.random.default_rng(1)
+
+    def play(decisions: int) -> int:
+        made = 0
+        while made < decisions:
+            _, info = env.reset(seed=made)
+            over = False
+            while not over:
+                action = rng.choice(np.flatnonzero(info["action_mask"]))
+                _, _, terminated, truncated, info = env.step(action)
+                over = terminated or truncated
+                made += 1
+        return made
+
+    return play
+
+
+def learners(env: Any) -> Callable[[int], int]:
+    """Return the same for a batch of games of learners, in Gymnasium or in Stable-Baselines3."""
+    rng = np.random.default_rng(1)
+    env.reset()
+
+    def play(decisions: int) -> int:
+        steps = -(-decisions // env.num_envs)
+        for _ in range(steps):
+            env.step(random_legal_actions(env.action_masks(), rng.random(env.num_envs)))
+        return steps * env.num_envs
+
+    return play
+
+
+def sb3() -> Callable[[int], int]:
+    """Return the same for Stable-Baselines3."""
+    from spite_env.envs.sb3 import SpiteVecEnv
+
+    return learners(SpiteVecEnv(1024, "random", seed=1))
+
+
 SUBJECTS: dict[str, tuple[Callable[[], Callable[[int], int]], int]] = {
     "core, batch 1": (lambda: core(1, None), 2_000),
     "core, batch 256": (lambda: core(256, None), 200_000),
@@ -69,6 +113,9 @@ SUBJECTS: dict[str, tuple[Callable[[], Callable[[int], int]], int]] = {
     "core, batch 4096, one-hot observation": (lambda: core(4096, "onehot"), 500_000),
     "AEC raw_env": (lambda: aec(spite_and_malice_v0.raw_env), 4_000),
     "AEC env": (lambda: aec(spite_and_malice_v0.env), 4_000),
+    "Gymnasium, one game": (single_seat, 1_000),
+    "Gymnasium, batch 1024": (lambda: learners(SpiteVectorEnv(1024, "random")), 200_000),
+    "Stable-Baselines3, batch 1024": (sb3, 200_000),
 }
 
 

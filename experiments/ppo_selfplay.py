@@ -272,7 +272,7 @@ class Trainer:
         size = self.rules.payoff_size
         if done < args.curriculum:
             size = 1 + int((size - 1) * done / args.curriculum)
-        self.stream.set_payoff_sizes(None if size == self.rules.payoff_size else range(1, size + 1))
+        self.stream.dealer.set_payoff_sizes(None if size == self.rules.payoff_size else range(1, size + 1))
         lr = args.lr + (args.lr_end - args.lr) * done
         if self.iteration < self.lessons:
             lr += (args.lesson_lr - args.lr) * (1 - self.iteration / self.lessons)

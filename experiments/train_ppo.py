@@ -135,7 +135,7 @@ class Coach(BaseCallback):
         for index in np.flatnonzero(self.locals["dones"]):
             episode = self.locals["infos"][index]["episode"]
             self.games.append(episode)
-            if episode["size"] == self.ladder[self.rung]:
+            if episode["payoff_size"] == self.ladder[self.rung]:
                 self.recent.append(episode["outcome"] == "win")
         return True
 
@@ -197,6 +197,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> MaskablePPO
         shaping=settings.shaping,
         gamma=settings.gamma,
         card_reward=settings.card_reward,
+        illegal="raise",
         seed=settings.seed,
     )
     last = rules.payoff_size

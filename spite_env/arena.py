@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spite_env import streams
 from spite_env.game import Game
-from spite_env.policies import Policy, decide, make_policy, policy_name
+from spite_env.policies import Policy, make_policy, move, policy_name
 from spite_env.record import Recorder
 from spite_env.rules import Rules, checked_integer, checked_rules
 
@@ -209,7 +209,7 @@ def _play(
         for number, policy in enumerate(policies):
             games = live[side == number]
             if games.size:
-                game.step(decide(policy, names[number], game, games, start), games)
+                move(policy, names[number], game, games, start)
         decisions[live] += 1
         live = live[~(game.terminated | game.truncated)[live]]
     winner, points = game.winner, game.points.T.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The command line: ``spite-env duel A B`` and ``spite-env verify FILE``."""
+"""The command line: ``spite-env duel A B``, ``spite-env verify FILE`` and ``spite-env dataset FILE OUT.npz``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from spite_env import __version__
+from spite_env.observation import ENCODINGS
+from spite_env.rewards import REWARDS
 from spite_env.rules import PRESETS, Rules
 
 
@@ -44,6 +46,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verify.add_argument("file", metavar="FILE")
     verify.add_argument("--check-seed", action="store_true", help="deals and shuffles must be those of the seed, too")
     verify.set_defaults(run=_verify)
+
+    dataset = commands.add_parser("dataset", help="turn game records into arrays for imitation and offline RL")
+    dataset.add_argument("file", metavar="FILE")
+    dataset.add_argument("out", metavar="OUT.npz")
+    dataset.add_argument("--encoding", default="onehot", choices=ENCODINGS, help="(default: %(default)s)")
+    dataset.add_argument(
+        "--side-depth", type=int, default=3, metavar="N", help="side-pile cards to show below the tops (default: 3)"
+    )
+    dataset.add_argument("--reward", default="win", choices=REWARDS, help="(default: %(default)s)")
+    dataset.add_argument("--gamma", type=float, default=1.0, metavar="G", help="the discount (default: none)")
+    dataset.add_argument("--player", metavar="NAME", help="only the decisions of the player of this name")
+    dataset.add_argument("--winners", action="store_true", help="only the decisions of those who won")
+    dataset.set_defaults(run=_dataset)
 
     options = parser.parse_args(arguments)
     if os.getcwd() not in sys.path:
@@ -100,6 +115,16 @@ def _verify(options: argparse.Namespace) -> int:
         print(problem)
     print(f"{count} records, {len(problems)} wrong")
     return 1 if problems else 0
+
+
+def _dataset(options: argparse.Namespace) -> int:
+    from spite_env.dataset import from_records
+
+    chosen = ("encoding", "side_depth", "reward", "gamma", "player", "winners")
+    data = from_records(options.file, **{name: getattr(options, name) for name in chosen})
+    data.save(options.out)
+    print(f"{len(data.players)} records, {data.num_rows} decisions")
+    return 0
 
 
 if __name__ == "__main__":

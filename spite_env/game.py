@@ -27,6 +27,9 @@ Listener = Callable[..., None]
 #: What a discard adds to its first rows.
 _DISCARD_CHANGE = np.array([-1, -1, -1, 1, 1]).astype(np.uint8)[:, None]
 
+#: What an uncovered pay-off card adds to its rows.
+_REVEAL_CHANGE = np.array([-1, 1, 1]).astype(np.uint8)[:, None]
+
 
 @functools.cache
 def _hand_rows(rules: Rules) -> Index:
@@ -41,6 +44,12 @@ def _hand_rows(rules: Rules) -> Index:
         State.row(rules, "hidden", kind),
     )
     return np.stack(np.broadcast_arrays(*rows))
+
+
+@functools.cache
+def _reveal_rows(rules: Rules) -> Index:
+    """Return the rows that an uncovered pay-off card changes, int ``(3, kinds)``: those of hidden and seen cards."""
+    return np.concatenate((State.row(rules, "hidden")[None], State.row(rules, "seen")))
 
 
 @functools.cache
@@ -126,8 +135,10 @@ class Game:
         self._mask: NDArray[np.bool_] | None = None
         self._ended_games: Index = self._all[:0]
         self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
+        self._deck = np.array(rules.deck, np.uint8)[:, None]
         self._hand_rows = _hand_rows(rules)
         self._discard_rows = _discard_rows(rules)
+        self._reveal_rows = _reveal_rows(rules)
 
     @classmethod
     def from_positions(
@@ -199,17 +210,27 @@ class Game:
             self._mask.flags.writeable = False
         return self._mask.T
 
-    def observe(self, viewer: int | None = None, indices: ArrayLike | None = None) -> Bytes:
-        """Return what the mover sees in all games (or in those in ``indices``), or what player ``viewer`` sees.
+    def observe(self, viewer: ArrayLike | None = None, indices: ArrayLike | None = None) -> Bytes:
+        """Return what a player sees in all games, or in those in ``indices``.
+
+        Args:
+            viewer: The player, or one for each game; None is each game's mover.
+            indices: The games.
 
         Returns:
             uint8 ``(games, features)``, described by :attr:`observation`; a new array, stored feature by feature (its
             transpose is C-contiguous).
+
+        Raises:
+            ValueError: an impossible viewer or index.
         """
-        if viewer is not None and (isinstance(viewer, (bool, float)) or viewer not in (0, 1)):
-            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1 or None (the mover)")
         games = None if indices is None else self._checked_games(indices, repeats=True)
-        return self.observation.encode(self.state, viewer, games)
+        if viewer is None:
+            return self.observation.encode(self.state, None, games)
+        seats, count = np.asarray(viewer), self.num_games if games is None else games.size
+        if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
+            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
+        return self.observation.encode(self.state, int(seats) if seats.ndim == 0 else seats.astype(np.uint8), games)
 
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""
@@ -295,6 +316,15 @@ class Game:
         self._deal(self._all[later], np.asarray(starters, np.uint8)[later])
         self._mask = None
 
+    def _branch(self, seeds: streams.Words) -> None:
+        """Let all games go on with random numbers from new seeds, and not be dealt anew when they end; for search."""
+        s = self.state
+        s.seed[:] = seeds
+        s.episode[:] = 0
+        self._start_streams(self._all)
+        self.autoreset = False
+        self._clear_result(np.flatnonzero(~s.over))
+
     def step(self, actions: ArrayLike, indices: ArrayLike | None = None) -> None:
         """Make one decision in every game, or in those in ``indices``.
 
@@ -313,6 +343,11 @@ class Game:
         if np.count_nonzero(live) < live.size:
             games, chosen = games[live], chosen[live]
         self._check_legal(games, chosen)
+        self._step(games, chosen)
+
+    def _step(self, games: Index, chosen: Index) -> None:
+        """Make decisions that are known to be legal, no game twice."""
+        s = self.state
         if self.num_games == games.size == 1 and self.listener is None and not self.autoreset:
             single.step(self, int(chosen[0]))
             self._mask = None
@@ -410,10 +445,12 @@ class Game:
 
     def _refusal(self, action: int, game: int) -> str:
         table = self.actions
-        name = f"{action} ({table.text(action)})" if 0 <= action < table.n else f"{action}"
+        exists = 0 <= action < table.n
+        name = f"{action} ({table.text(action)})" if exists else f"{action}"
+        known = "" if exists else f" (actions are 0 to {table.n - 1})"
         legal = np.flatnonzero(self._legal(np.array([game]))[:, 0])
         listed = ", ".join(f"{number} ({table.text(number)})" for number in legal.tolist())
-        return f"action {name} is not legal in game {game}; the legal actions are {listed}"
+        return f"action {name} is not legal in game {game}{known}; the legal actions are {listed}"
 
     # The rules
 
@@ -458,7 +495,8 @@ class Game:
 
         top = self._uncover(top_at, games[from_pile])
         revealed = (source[from_pile] == 0) & (top > 0)
-        s.flat["hidden"][((top - 1).astype(np.intp) * n + games[from_pile])[revealed]] -= 1
+        reveal_at = self._reveal_rows[:, top[revealed] - 1] * n + games[from_pile][revealed]
+        s.flat_cells[reveal_at] += _REVEAL_CHANGE
         from_side = from_pile & (source > 0)
         tally_at = (player * rules.side_piles + source - 1) * rules.kinds + card - 1
         s.flat["side_tally"][(tally_at * n + games)[from_side]] -= 1
@@ -571,10 +609,10 @@ class Game:
             s.set_aside[:, games] += tally
             s.set_aside_size[games] += rules.ranks
         elif rules.recycle == "bottom":
-            s.hidden[:, games] += tally
+            self._hide(games, tally)
             self._put_under_stock(games, streams.shuffle(cards, self._shuffle_keys(games)))
         else:
-            s.hidden[:, games] += tally
+            self._hide(games, tally)
             old = s.stock_size[games]
             most = int(old.max())
             # The stock comes last: where a card stands decides its random number, and other games decide `most`.
@@ -595,10 +633,17 @@ class Game:
         cards = 1 + (last[:, :, None] <= places).sum(axis=0, dtype=np.uint8)
         valid = places < last[-1][:, None]
         self._put_under_stock(games, streams.shuffle(cards, self._shuffle_keys(games), valid), last[-1])
-        s.hidden[:, games] += tally
+        self._hide(games, tally)
         s.set_aside[:, games] = 0
         s.set_aside_size[games] = 0
         self._tell("return", games, player=s.player[games], tally=tally)
+
+    def _hide(self, games: Index, tally: Bytes) -> None:
+        """Count cards as hidden again; what both players have seen of the deck until then is noted."""
+        s = self.state
+        known = self._deck - s.hidden[:, games] + s.hand[:, :, games]
+        s.seen[:, :, games] = np.maximum(s.seen[:, :, games], known)
+        s.hidden[:, games] += tally
 
     def _put_under_stock(self, games: Index, cards: Bytes, count: NDArray[Any] | None = None) -> None:
         """Put the first ``count`` (default: all) of each row of ``cards`` under the stock."""
@@ -682,11 +727,14 @@ class Game:
 
     def _open_game(self, games: Index) -> None:
         """Start the random numbers and the counters of a game."""
+        self._start_streams(games)
+        self.state.steps[games] = 0
+
+    def _start_streams(self, games: Index) -> None:
         s = self.state
         episode_key = streams.combine(s.seed[games], s.episode[games])
         s.key[games] = streams.combine(episode_key, s.game_number[games].astype(np.uint64))
         s.shuffles[games] = 0
-        s.steps[games] = 0
 
     def _deal(self, games: Index, starter: Bytes | None = None, payoff_sizes: Index | None = None) -> None:
         """Deal games; without a given ``starter`` the rules name who starts."""
@@ -709,7 +757,7 @@ class Game:
         s.pile_size[:, 0, games] = payoff
         tops = piles[:, :, -1].T
         s.pile_top[:, 0, games] = tops
-        s.hidden[:, games] = np.array(rules.deck, np.uint8)[:, None]
+        s.hidden[:, games] = self._deck
         for top in tops:
             s.hidden[top - 1, games] -= 1
         s.stock[: stock.shape[1], games] = stock.T

@@ -172,8 +172,11 @@ class ObservationTable:
             )
         return "\n".join(lines)
 
-    def encode(self, state: State, viewer: int | None = None, games: Index | None = None) -> Bytes:
-        """Return the mover's view of all games (or of some), or player ``viewer``'s, uint8 ``(games, n)``."""
+    def encode(self, state: State, viewer: int | Bytes | None = None, games: Index | None = None) -> Bytes:
+        """Return a player's view of all games (or of some), uint8 ``(games, n)``.
+
+        The viewer is player 0 or 1, one of them for each game (uint8), or None, which is the mover.
+        """
         natural = self._encode_natural(state, viewer, games)
         if self.encoding == "compact":
             return natural.T
@@ -187,19 +190,19 @@ class ObservationTable:
         counts[:] = tallies
         return encoded.T
 
-    def _encode_natural(self, state: State, viewer: int | None, games: Index | None) -> Bytes:
+    def _encode_natural(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:
         """Return the features in natural units, uint8 ``(features, games)``."""
         at = slice(None) if games is None else games
         mover = state.player[at]
-        if viewer is None:
-            natural = state.cells[self._sources[0]][:, at]
-            natural ^= (natural ^ state.cells[self._sources[1]][:, at]) & (np.uint8(0) - mover)
-            natural[self._natural["own_turn"]] = 1
-            first_places = np.where(mover == 0, *self._first_places)
-        else:
+        if isinstance(viewer, int):
             natural = state.cells[self._sources[viewer]][:, at]
-            natural[self._natural["own_turn"]] = mover == viewer
             first_places = self._first_places[viewer]
+        else:
+            viewer = mover if viewer is None else viewer
+            natural = state.cells[self._sources[0]][:, at]
+            natural ^= (natural ^ state.cells[self._sources[1]][:, at]) & (np.uint8(0) - viewer)
+            first_places = np.where(viewer == 0, *self._first_places)
+        natural[self._natural["own_turn"]] = mover == viewer
         # What the cells hold in these places is only the start of what the slices show.
         places, sides, ranks = self._natural, self._both_sides, self._ranks
         natural[places["unseen"]] -= natural[places["own_hand"]]

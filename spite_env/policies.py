@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from spite_env import streams
 from spite_env.actions import ActionTable
+from spite_env.information import InformationSets
 from spite_env.rules import Rules
 
 if TYPE_CHECKING:
@@ -35,13 +36,20 @@ class Policy(Protocol):
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games 0 to ``num_games - 1``; ``seed`` determines all random choices."""
 
-    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
+    def act(
+        self,
+        observation: NDArray[np.uint8],
+        action_mask: Mask,
+        infosets: InformationSets | None,
+        indices: Actions,
+    ) -> Actions:
         """Choose actions in the games in which the policy is to move.
 
         Args:
             observation: uint8 ``(n, features)``, each game's mover's view.
             action_mask: bool ``(n, actions)``; every row has a true value.
-            infosets: What the mover knows, for search; None where hidden cards can't be sampled.
+            infosets: What the movers know, to sample games from (see :mod:`spite_env.information`); None where that is
+                not possible.
             indices: int ``(n,)``, the games in question.
 
         Returns:
@@ -70,14 +78,13 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
     else:
         observation = np.broadcast_to(np.uint8(0), (games.size, game.observation.n))
     mask = game.legal_actions(games)
-    actions = np.asarray(policy.act(observation, mask, None, games + first))
+    actions = np.asarray(policy.act(observation, mask, InformationSets(game, games), games + first))
     if actions.shape != games.shape or actions.dtype.kind not in "iu":
         raise ValueError(
             f"policy {name!r} returned {actions.dtype} of shape {actions.shape}; it must return integers of shape "
             f"{games.shape}"
         )
-    legal = (actions >= 0) & (actions < game.actions.n)
-    legal[legal] = mask[legal, actions[legal]]
+    legal = is_legal(mask, actions)
     if not legal.all():
         wrong = int(np.argmin(legal))
         raise ValueError(
@@ -85,6 +92,17 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
             f"legal are {', '.join(map(game.actions.text, np.flatnonzero(mask[wrong]).tolist()))}"
         )
     return actions.astype(np.intp)
+
+
+def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> None:
+    """Have a policy make its decisions in some games; arguments and errors are those of :func:`decide`."""
+    game._step(games, decide(policy, name, game, games, first))
+
+
+def is_legal(action_mask: Mask, actions: Actions) -> Mask:
+    """Return which of some integers are legal actions of their rows, bool ``(n,)``."""
+    exists = (actions >= 0) & (actions < action_mask.shape[1])
+    return exists & action_mask[np.arange(len(actions)), np.where(exists, actions, 0)]
 
 
 def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:

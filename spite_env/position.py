@@ -58,6 +58,19 @@ class Position:
         return np.concatenate([*self.payoff, *self.hands, *sides, *self.centers, self.set_aside])
 
 
+def in_options(options: Mapping[str, Any] | None) -> list[Any] | None:
+    """Return the position in the options of an environment's reset, in a list; None where there is none.
+
+    Raises:
+        ValueError: an unknown option.
+    """
+    for key in options or ():
+        # PettingZoo's API test resets with {"options": 1}, so that key has to pass.
+        if key not in ("position", "options"):
+            raise ValueError(f"unknown option {key!r}; the only one is 'position'")
+    return [options["position"]] if options and "position" in options else None
+
+
 def parse(rules: Rules, positions: Sequence[Mapping[str, Any]], count: int) -> list[Position]:
     """Check positions.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from spite_env.game import Game
+from spite_env.rules import Rules
 from spite_env.state import NO_WINNER
 
 #: What each kind of reward pays the winner; the loser gets as much less than 0, and anything else pays 0.
@@ -32,12 +35,23 @@ def rewards(game: Game, kind: str = "win") -> NDArray[np.float64]:
 
     Games that go on, draws and truncated episodes give 0.
     """
-    winner = game.winner
+    return rewards_of(game.winner, game.points, game.rules, kind)
+
+
+def rewards_of(winner: NDArray[Any], points: NDArray[Any], rules: Rules, kind: str = "win") -> NDArray[np.float64]:
+    """Return both players' rewards for results, float64 ``(n, 2)``, zero-sum.
+
+    Args:
+        winner: The winners, int ``(n,)``; `NO_WINNER` gives 0.
+        points: The points of both players, or the scores of a match, int ``(n, 2)``.
+        rules: The variant.
+        kind: One of :data:`REWARDS`.
+    """
     if kind == "win":
         signed = (winner == 0).astype(np.float64) - (winner == 1)
     else:
-        points = game.points.astype(np.float64)
-        signed = np.where(winner == NO_WINNER, 0.0, points[:, 0] - points[:, 1])
+        difference = points[:, 0].astype(np.float64) - points[:, 1]
+        signed = np.where(winner == NO_WINNER, 0.0, difference)
         if kind == "margin":
-            signed /= game.rules.payoff_size
+            signed /= rules.payoff_size
     return np.stack([signed, -signed], axis=1) + 0.0

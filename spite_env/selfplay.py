@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spite_env import streams
+from spite_env.curriculum import Dealer
 from spite_env.game import Game
 from spite_env.rewards import check_reward, rewards
-from spite_env.rules import Rules, checked_integer
+from spite_env.rules import Rules
 from spite_env.state import Index
 
 #: What :meth:`SelfPlay.results` tells of an ended game (or match). ``winner`` is -1 where nobody won, ``length`` counts
@@ -41,9 +41,6 @@ RESULT = np.dtype(
         ("payoff_left", np.uint8, (2,)),
     ]
 )
-
-# What a row draws random numbers for, besides its cards.
-_PAYOFF_SIZE = 0x5E1F
 
 
 class Step(NamedTuple):
@@ -73,12 +70,12 @@ class SelfPlay:
         side_depth: Cards below the top of each side pile that an observation shows one by one.
         reward: ``"win"``, ``"points"`` or ``"margin"``, see :mod:`spite_env.rewards`.
         card_reward: Reward for each pay-off card played, taken from the other player. It may be changed at any time.
-        payoff_sizes: Sizes that each game's pay-off piles are drawn from, for a curriculum; see
-            :meth:`set_payoff_sizes`.
+        payoff_sizes: Sizes that each game's pay-off piles are drawn from, see :class:`~spite_env.curriculum.Dealer`.
         seed: As for :class:`~spite_env.game.Game`: the games are those of a ``Game`` with this seed and ``autoreset``.
 
     Attributes:
         game: The :class:`~spite_env.game.Game` behind it.
+        dealer: What deals it; ``dealer.set_payoff_sizes`` moves the curriculum on.
         final_observation: uint8 ``(k, features)``: the last views of the mover in the ``k`` games that were truncated
             in the last step, in the games' order; to value them instead of counting a cut game as a draw.
 
@@ -105,28 +102,12 @@ class SelfPlay:
         self.num_games = self.game.num_games
         self.reward = check_reward(reward)
         self.card_reward = card_reward
-        self.set_payoff_sizes(payoff_sizes)
+        self.dealer = Dealer(self.game, payoff_sizes)
         self._all = np.arange(self.num_games)
-        self._dealt = np.zeros(self.num_games, np.uint8)
         self._lengths = np.zeros(self.num_games, np.int64)
         self._results: list[NDArray[Any]] = []
         self.final_observation = self._no_observation = np.empty((0, self.game.observation.n), np.uint8)
-        self._open(self._all, seed)
-
-    def set_payoff_sizes(self, sizes: Iterable[int] | None) -> None:
-        """Draw the pay-off piles of the games to come from ``sizes``; None: ``rules.payoff_size``.
-
-        Raises:
-            ValueError: no size, a size that isn't from 1 to ``rules.payoff_size``, or a match.
-        """
-        most = self.rules.payoff_size
-        listed = None if sizes is None else [checked_integer("payoff_sizes", size, 1, most) for size in sizes]
-        if listed is not None:
-            if not listed:
-                raise ValueError("payoff_sizes=[] is not allowed; give at least one size")
-            if self.rules.match_points is not None:
-                raise ValueError("payoff_sizes need single games: rules.match_points must be None")
-        self._sizes = None if listed is None or set(listed) == {most} else np.array(listed)
+        self.dealer.deal(self._all, seed)
 
     def observe(self) -> NDArray[np.uint8]:
         """Return what the mover of each game sees, uint8 ``(num_games, features)``, a new array."""
@@ -176,21 +157,10 @@ class SelfPlay:
         result["winner"] = game.winner[games]
         result["truncated"] = truncated[games]
         result["length"] = self._lengths[games]
-        result["payoff_size"] = self._dealt[games]
+        result["payoff_size"] = self.dealer.payoff_sizes[games]
         result["payoff_left"] = game.state.pile_size[:, 0, games].T
         self._results.append(result)
-        self._open(games)
-
-    def _open(self, games: Index, seed: int | None = None) -> None:
-        """Deal games anew; their pay-off sizes depend on their seeds and episodes alone."""
-        sizes = None
-        if self._sizes is not None:
-            state = self.game.state
-            keys = streams.combine(state.seed[games], _PAYOFF_SIZE)
-            keys = streams.combine(keys, state.episode[games] + np.uint64(seed is None))
-            sizes = self._sizes[(streams.uniform(keys) * self._sizes.size).astype(np.intp)]
-        self.game.reset(games, seed, payoff_sizes=sizes)
-        self._dealt[games] = self.rules.payoff_size if sizes is None else sizes
+        self.dealer.deal(games)
         self._lengths[games] = 0
 
 

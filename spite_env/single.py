@@ -43,7 +43,7 @@ def step(game: Game, action: int) -> None:
     cells = state.flat_cells.data
     player, kinds, piles = cells[row["player"]], rules.kinds, 1 + rules.side_piles
     hand, hand_size = row["hand"] + player * kinds - 1, row["hand_size"] + player
-    hidden, places = row["hidden"] - 1, rules.num_cards + 1
+    hidden, seen, places = row["hidden"] - 1, row["seen"] - 1, rules.num_cards + 1
     steps = int(state.steps[0]) + 1
     state.steps[0] = steps
     if action < game.actions.num_plays:
@@ -58,6 +58,8 @@ def step(game: Game, action: int) -> None:
             cells[row["pile_top"] + pile] = top
             if source == 0 and size:
                 cells[hidden + top] -= 1
+                cells[seen + top] += 1
+                cells[seen + kinds + top] += 1
             elif source:
                 cells[row["side_tally"] + (player * (piles - 1) + source - 1) * kinds + card - 1] -= 1
         else:

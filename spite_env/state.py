@@ -46,6 +46,7 @@ def byte_fields(rules: Rules) -> dict[str, tuple[int, ...]]:
         "set_aside_size": (),
         "stock_size": (),
         "hidden": (kinds,),
+        "seen": (2, kinds),
         "stock": (cards,),
         "pile": (2, piles, cards + 1),
     }
@@ -96,6 +97,7 @@ class State:
     stock: Bytes  #: bottom to top, from place 0 on
     stock_size: Bytes
     hidden: Bytes  #: cards of each kind that are not on the table for both to see
+    seen: Bytes  #: cards of each kind that each player has seen, see :mod:`spite_env.information`
     starter: Bytes  #: who had the game's first turn
     scores: Bytes  #: points in the earlier games of the match
     seed: NDArray[np.uint64]

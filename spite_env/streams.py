@@ -30,6 +30,7 @@ class Purpose(enum.IntEnum):
     STARTER = 1
     SHUFFLE = 2
     HIDDEN_STOCK = 3
+    HIDDEN_CARDS = 4
 
 
 def _mix(words: Words) -> Words:

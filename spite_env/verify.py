@@ -24,6 +24,9 @@ from spite_env.state import Index
 #: Records that :func:`verify_file` replays at once.
 BATCH = 1000
 
+#: Called before each step of a replay with the batch, the games in it that decide, and their actions.
+Watch = Callable[[Game, Index, Index], None]
+
 _RULES_KEYS = list(Rules().to_dict())
 
 
@@ -39,7 +42,7 @@ def verify(record: Record, *, check_seed: bool = False) -> None:
     Raises:
         RecordError: something is wrong with it; the message names the first wrong event and what was expected.
     """
-    ((_, problem),) = _judge([record], check_seed)
+    (problem,) = _replayed([_checked(record)], check_seed)
     if problem is not None:
         raise problem
 
@@ -59,23 +62,67 @@ def verify_file(path: str | os.PathLike[str], *, check_seed: bool = False) -> tu
     Raises:
         OSError: the file can't be read.
     """
+    judge = Judge(check_seed=check_seed)
     problems: list[RecordError] = []
-    count = 0
-    before: _Case | None = None
-    right = True  # whether the record before is: a wrong one says nothing about the next one
     with open(path, "rb") as file:
         while lines := list(islice(file, BATCH)):
-            read = [_tried(parse_line, number, line) for number, line in enumerate(lines, start=count)]
-            judged = iter(_judge([record for record in read if not isinstance(record, RecordError)], check_seed))
-            for number, record in enumerate(read, start=count):
-                case, problem = (None, record) if isinstance(record, RecordError) else next(judged)
-                if right and case is not None and problem is None:
-                    problem = _tried(_check_sequence, before, case)
-                before, right = case, problem is None
-                if problem is not None:
-                    problems.append(_placed(problem, number, case))
-            count += len(lines)
-    return problems, count
+            problems += judge([_tried(parse_line, number, line) for number, line in enumerate(lines, judge.count)])
+    return problems, judge.count
+
+
+class Judge:
+    """Judges the records of a file in their order, some at a time: each by itself, and matches as a whole.
+
+    Args:
+        check_seed: As for :func:`verify`.
+        one_variant: Whether all records have to have the rules of the first right one.
+
+    Attributes:
+        count: Records judged so far.
+        rules: With ``one_variant``, the rules of the records; None as long as there is none.
+    """
+
+    def __init__(self, *, check_seed: bool = False, one_variant: bool = False) -> None:
+        self.count = 0
+        self.rules: Rules | None = None
+        self._check_seed = check_seed
+        self._one_variant = one_variant
+        self._before: _Case | None = None
+        self._right = True  # whether the record before is: a wrong one says nothing about the next one
+
+    def __call__(self, records: Sequence[Any], watch: Watch | None = None) -> list[RecordError]:
+        """Judge the next records; a `RecordError` among them stands for one that can't be read.
+
+        Args:
+            records: The records.
+            watch: Sees them replayed. Its games are those of the records with the same rules whose outside, everything
+                but the events and the result, is right.
+
+        Returns:
+            What is wrong, one error for each wrong record; the message names its place.
+        """
+        cases = [_tried(self._case, record) for record in records]
+        problems = iter(_replayed([case for case in cases if isinstance(case, _Case)], self._check_seed, watch))
+        placed = []
+        for number, found in enumerate(cases, start=self.count):
+            case, problem = (found, next(problems)) if isinstance(found, _Case) else (None, found)
+            if self._right and case is not None and problem is None:
+                problem = _tried(_check_sequence, self._before, case)
+            self._before, self._right = case, problem is None
+            if problem is not None:
+                placed.append(_placed(problem, number, case))
+        self.count += len(records)
+        return placed
+
+    def _case(self, record: Any) -> _Case:
+        if isinstance(record, RecordError):
+            raise record
+        case = _checked(record)
+        if self._one_variant:
+            self.rules = self.rules or case.rules
+            if difference := _difference(self.rules.to_dict(), case.rules.to_dict()):
+                raise RecordError(f"rules: {difference} as in the records before it")
+        return case
 
 
 def _placed(problem: RecordError, number: int, case: _Case | None) -> RecordError:
@@ -92,25 +139,17 @@ def _tried(function: Callable[..., Any], *arguments: Any) -> Any:
         return error
 
 
-def _judge(records: Sequence[Any], check_seed: bool) -> list[tuple[_Case | None, RecordError | None]]:
-    """Return each record with its outside checked, and what is wrong with it. Those of the same rules play together."""
-    judged: list[tuple[_Case | None, RecordError | None]] = []
-    groups: dict[Rules, list[tuple[int, _Case]]] = {}
-    for number, record in enumerate(records):
-        try:
-            case = _checked(record)
-        except RecordError as error:
-            judged.append((None, error))
-        except RecursionError:
-            judged.append((None, RecordError("it is nested too deeply")))
-        else:
-            judged.append((case, None))
-            groups.setdefault(case.rules.replace(match_points=None), []).append((number, case))
-    for rules, members in groups.items():
-        problems = _Replay(rules, [case for _, case in members], check_seed).run()
-        for (number, case), problem in zip(members, problems, strict=True):
-            judged[number] = (case, problem)
-    return judged
+def _replayed(cases: Sequence[_Case], check_seed: bool, watch: Watch | None = None) -> list[RecordError | None]:
+    """Replay records and return what is wrong with each. Those of the same rules play together."""
+    problems: list[RecordError | None] = [None] * len(cases)
+    groups: dict[Rules, list[int]] = {}
+    for number, case in enumerate(cases):
+        groups.setdefault(case.rules.replace(match_points=None), []).append(number)
+    for rules, numbers in groups.items():
+        replay = _Replay(rules, [cases[number] for number in numbers], check_seed)
+        for number, problem in zip(numbers, replay.run(watch), strict=True):
+            problems[number] = problem
+    return problems
 
 
 class _Replay:
@@ -132,7 +171,7 @@ class _Replay:
         positions_module.place(self._game.state, np.arange(len(cases)), [case.start for case in cases])
         self._game.listener = self._hear
 
-    def run(self) -> list[RecordError | None]:
+    def run(self, watch: Watch | None = None) -> list[RecordError | None]:
         """Return the first thing that is wrong with each record."""
         while live := [g for g, problem in enumerate(self._problems) if problem is None and self._results[g] is None]:
             mask = self._game.legal_actions()
@@ -147,7 +186,10 @@ class _Replay:
                 else:
                     actions[g] = found
             if actions:
-                self._game.step(list(actions.values()), list(actions))
+                games, chosen = np.array(list(actions)), np.array(list(actions.values()))
+                if watch is not None:
+                    watch(self._game, games, chosen)
+                self._game.step(chosen, games)
             if forfeits:
                 self._game.forfeit(forfeits)
             for g in (*actions, *forfeits):
@@ -295,6 +337,13 @@ class _Case:
 
 def _checked(record: Any) -> _Case:
     """Check what can be checked without playing."""
+    try:
+        return _checked_outside(record)
+    except RecursionError:
+        raise RecordError("it is nested too deeply") from None
+
+
+def _checked_outside(record: Any) -> _Case:
     check_format(record)
     rules = _checked_rules(record.get("rules"))
     match = [] if rules.match_points is None else ["match"]

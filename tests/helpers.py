@@ -345,6 +345,8 @@ def check_bookkeeping(game: Game) -> None:
     face_down = ((s.pile[:, 0] * below_top)[:, None] == kinds).sum(axis=(0, 2))
     in_stock_by_kind = ((s.stock * in_stock)[None] == kinds).sum(axis=1)
     np.testing.assert_array_equal(s.hidden, face_down + in_stock_by_kind + s.hand.sum(axis=0))
+    # What lies face down has been seen by nobody.
+    assert (face_down <= np.array(game.rules.deck)[:, None] - s.seen).all()
     above = np.arange(game.rules.ranks)[:, None] >= s.center_size[:, None]
     assert not (s.center_wild * above).any(), "there is a king above a centre pile"
 
@@ -358,6 +360,7 @@ def snapshot(game: Game, index: int) -> dict[str, Any]:
         "views": [game.observe(viewer)[index].tolist() for viewer in PLAYERS],
         "current_player": int(game.current_player[index]),
         "result": [array[index].tolist() for array in (game.terminated, game.truncated, game.winner, game.points)],
+        "seen": game.state.seen[..., index].tolist(),
         **{name: int(getattr(game.state, name)[index]) for name in wide},
     }
 

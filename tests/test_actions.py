@@ -135,6 +135,7 @@ def test_an_illegal_step_names_the_action_the_game_and_all_legal_actions(action:
     game = Game.from_positions(Rules(), [positions[1]])
     name = f"{action} ({game.actions.text(action)})" if 0 <= action < 74 else str(action)
     legal = "19 (hand>center2), 21 (discard A>side0), 22 (discard A>side1), 23 (discard A>side2), 24 (discard A>side3)"
-    message = f"action {name} is not legal in game 0; the legal actions are {legal}"
+    known = "" if 0 <= action < 74 else " (actions are 0 to 73)"
+    message = f"action {name} is not legal in game 0{known}; the legal actions are {legal}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         game.step([action])

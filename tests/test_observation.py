@@ -255,10 +255,20 @@ def test_an_observation_is_a_new_array_that_stays(encoding: str) -> None:
     np.testing.assert_array_equal(first, kept)
 
 
-@pytest.mark.parametrize("viewer", [2, -1, True, False, 0.5, 1.0, "0", "player_0"])
+@EVERY_ENCODING
+def test_each_game_can_have_a_viewer_of_its_own(encoding: str) -> None:
+    game = played_games(Rules(), 20, seed=1, most=60, encoding=encoding)
+    viewers = np.arange(20) % 3 % 2
+    both = np.stack([game.observe(player) for player in PLAYERS])
+    np.testing.assert_array_equal(game.observe(viewers), both[viewers, np.arange(20)])
+    some = np.array([7, 3, 3])
+    np.testing.assert_array_equal(game.observe([1, 0, 1], some), both[[1, 0, 1], some])
+
+
+@pytest.mark.parametrize("viewer", [2, -1, True, False, 0.5, 1.0, "0", "player_0", [0, 2], [0], [[0, 1]], [0.0, 1.0]])
 def test_a_viewer_that_is_no_player_is_refused(viewer: Any) -> None:
-    with pytest.raises(ValueError, match=r"viewer=.* is not allowed; it is 0, 1 or None"):
-        Game().observe(viewer)
+    with pytest.raises(ValueError, match=r"viewer=.* is not allowed; it is 0, 1, one of these for each game, or None"):
+        Game(num_games=2).observe(viewer)
 
 
 @pytest.mark.parametrize("encoding", ["", "one-hot", "Compact", None, 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +23,10 @@ pytest.importorskip("sb3_contrib")
 from sb3_contrib import MaskablePPO  # noqa: E402
 from sb3_contrib.common.maskable.evaluation import evaluate_policy  # noqa: E402
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported  # noqa: E402
+from stable_baselines3 import A2C, DQN, PPO  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor  # noqa: E402
 
+from spite_env.envs.gym import SpiteEnv  # noqa: E402
 from spite_env.envs.sb3 import ModelPolicy, SpiteVecEnv  # noqa: E402
 
 SMALL = Rules(payoff_size=2)
@@ -67,7 +71,7 @@ class Referee:
         if kind != "end":
             return
         for game, winner, points in zip(games.tolist(), details["winner"].tolist(), details["points"].T, strict=True):
-            seat = int(self.env.seats[game])
+            seat = int(self.env.games.seats[game])
             self.ends.append(
                 {
                     "game": game,
@@ -87,7 +91,7 @@ def test_shapes_types_and_masks() -> None:
     assert not env.has_attr("nothing")
     with pytest.raises(AttributeError):
         env.get_attr("nothing")
-    assert env.get_attr("reward", [0, 3]) == ["win", "win"]
+    assert env.get_attr("rules", [0, 3]) == [SMALL, SMALL]
     assert env.env_is_wrapped(object) == [False] * 16
     low_high = env.observation_space
     for step, (seen, earned, dones, infos) in enumerate(walk(env, 40)):
@@ -97,7 +101,7 @@ def test_shapes_types_and_masks() -> None:
         assert earned.dtype == np.float32
         assert dones.dtype == np.bool_
         assert len(infos) == 16
-        assert (env.game.current_player == env.seats).all()
+        assert (env.game.current_player == env.games.seats).all()
         masks = env.env_method("action_masks")
         assert len(masks) == 1
         assert masks[0].shape == (16, env.game.actions.n)
@@ -171,9 +175,14 @@ def test_games_that_end_before_the_learner_moves_leave_no_trace() -> None:
     assert total == credited
 
 
+def told(info: dict[str, Any]) -> dict[str, Any]:
+    """Return the results in an info, without its time."""
+    return {name: value for name, value in info.get("episode", {}).items() if name != "t"}
+
+
 def trace(env: SpiteVecEnv, steps: int = 60) -> list[bytes]:
     return [
-        b"".join((seen.tobytes(), earned.tobytes(), dones.tobytes(), repr([i.get("episode") for i in infos]).encode()))
+        b"".join((seen.tobytes(), earned.tobytes(), dones.tobytes(), repr([told(i) for i in infos]).encode()))
         for seen, earned, dones, infos in walk(env, steps)
     ]
 
@@ -207,14 +216,14 @@ def test_a_row_plays_the_same_in_any_batch() -> None:
 def test_opponents_are_drawn_by_their_weights() -> None:
     env = SpiteVecEnv(400, [("greedy", 3.0), (RandomPolicy(), 1.0), ("hoarder", 0.0)], SMALL)
     env.reset()
-    counts = np.bincount(env.opponents, minlength=3)
+    counts = np.bincount(env.games.opponents, minlength=3)
     assert counts[2] == 0
     assert 0.68 < counts[0] / 400 < 0.82
     env.set_weights([0, 1, 0])
     for _, _, dones, infos in walk(env, 30):
-        assert (env.opponents[dones] == 1).all()
+        assert (env.games.opponents[dones] == 1).all()
         assert all(info["episode"]["opponent"] in (0, 1) for info in infos if info)
-    assert 150 < env.seats.sum() < 250
+    assert 150 < env.games.seats.sum() < 250
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
@@ -226,7 +235,7 @@ def test_shaping_telescopes(gamma: float, max_steps: int) -> None:
     def potentials() -> NDArray[np.float64]:
         sizes = env.game.state.pile_size[:, 0].astype(float)
         rows = np.arange(32)
-        return 2.0 * (sizes[1 - env.seats, rows] - sizes[env.seats, rows]) / 4
+        return 2.0 * (sizes[1 - env.games.seats, rows] - sizes[env.games.seats, rows]) / 4
 
     rng = np.random.default_rng(0)
     env.reset()
@@ -254,7 +263,7 @@ def test_card_rewards_add_up_to_the_cards_played() -> None:
 
     def leads() -> NDArray[np.int64]:
         sizes, rows = env.game.state.pile_size[:, 0].astype(np.int64), np.arange(32)
-        return sizes[1 - env.seats, rows] - sizes[env.seats, rows]
+        return sizes[1 - env.games.seats, rows] - sizes[env.games.seats, rows]
 
     start, returns = leads(), np.zeros(32)
     ended = 0
@@ -282,13 +291,13 @@ def test_smaller_payoff_piles() -> None:
     env.reset()
     for game in range(64):
         position = env.game.position(game)
-        size = int(env.sizes[game])
+        size = int(env.games.dealer.payoff_sizes[game])
         assert [len(pile) for pile in position["payoff"]] == [size, size]
         assert len(position["stock"]) == 104 - 2 * (5 + size)
-    assert set(env.sizes) == {1, 4}
+    assert set(env.games.dealer.payoff_sizes) == {1, 4}
     env.set_payoff_sizes([20])
-    sizes = [info["episode"]["size"] for _, _, _, infos in walk(env, 60) for info in infos if info]
-    assert set(env.sizes) <= {1, 4, 20}
+    sizes = [info["episode"]["payoff_size"] for _, _, _, infos in walk(env, 60) for info in infos if info]
+    assert set(env.games.dealer.payoff_sizes) <= {1, 4, 20}
     assert {20} <= set(sizes)
     for bad in ([], [0], [21], [1.5]):
         with pytest.raises(ValueError, match="payoff_sizes"):
@@ -346,7 +355,7 @@ def test_games_without_a_decision_of_the_learner_are_given_up() -> None:
 
 
 def test_an_illegal_action_changes_nothing() -> None:
-    env = SpiteVecEnv(4, "random")
+    env = SpiteVecEnv(4, "random", illegal="raise")
     env.reset()
     masks = env.action_masks()
     actions = masks.argmax(axis=1)
@@ -355,6 +364,62 @@ def test_an_illegal_action_changes_nothing() -> None:
         env.step(np.where(np.arange(4) == 2, masks.argmin(axis=1), actions))
     np.testing.assert_array_equal(env.game.observe(), before)
     env.step(actions)
+
+
+def test_an_illegal_action_loses_its_game_alone() -> None:
+    env = SpiteVecEnv(4, "random", reward="points")
+    views = env.reset()
+    masks = env.action_masks()
+    wrong = np.array([False, False, True, False])
+    _, earned, dones, infos = env.step(np.where(wrong, masks.argmin(axis=1), masks.argmax(axis=1)))
+    assert dones.tolist() == wrong.tolist()
+    assert earned.tolist() == [0, 0, -20, 0]
+    assert infos[2]["episode"]["forfeit"] is True
+    np.testing.assert_array_equal(infos[2]["terminal_observation"], views[2])
+
+
+@pytest.mark.parametrize("algorithm", [PPO, A2C, DQN])
+def test_algorithms_without_masks_learn_what_is_legal(algorithm: type[Any]) -> None:
+    env = SpiteVecEnv(16, "random", "mini", seed=1)
+    options: dict[str, Any] = {"policy_kwargs": {"net_arch": [32]}, "seed": 0, "device": "cpu"}
+    if algorithm is PPO:
+        options |= {"n_steps": 32, "batch_size": 256, "n_epochs": 4, "learning_rate": 1e-2, "gamma": 0.5}
+    model = algorithm("MlpPolicy", env, **options)
+
+    def forfeits() -> float:
+        lost: list[bool] = []
+        views = env.reset()
+        while len(lost) < 400:
+            views, _, _, infos = env.step(model.predict(views)[0])
+            lost += [info["episode"]["forfeit"] for info in infos if info]
+        return float(np.mean(lost))
+
+    before = forfeits()
+    model.learn(8_000 if algorithm is PPO else 500)
+    if algorithm is PPO:
+        assert forfeits() < before - 0.08
+    assert len(model.ep_info_buffer) > 0
+
+
+@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
+def test_sb3s_own_vector_environments_hold_single_games(kind: type[Any]) -> None:
+    options = {"start_method": "spawn"} if kind is SubprocVecEnv else {}
+    env = kind([functools.partial(SpiteEnv, "greedy", "mini") for _ in range(2)], **options)
+    model = MaskablePPO("MlpPolicy", VecMonitor(env), n_steps=32, batch_size=32, n_epochs=1, device="cpu", seed=0)
+    model.learn(128)
+    assert {"r", "l", "t"} <= model.ep_info_buffer[0].keys()
+    env.close()
+
+
+def test_episodes_are_what_monitor_would_note() -> None:
+    kings = 0
+    for _, _, _, infos in walk(VecMonitor(SpiteVecEnv(16, "greedy", SMALL)), 60):  # type: ignore[arg-type]
+        for info in infos:
+            if info:
+                monitored = info["episode"]
+                assert monitored.keys() == {"r", "l", "t"}
+                kings += 1
+    assert kings > 16
 
 
 def small_model(env: SpiteVecEnv, **options: Any) -> MaskablePPO:

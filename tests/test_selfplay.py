@@ -149,7 +149,7 @@ def test_payoff_sizes_are_drawn_and_change_for_later_games_only() -> None:
     assert (sizes[0] != sizes[2]).any()
     started = sizes[0][0].copy()
     stream = streams[0]
-    stream.set_payoff_sizes([3])
+    stream.dealer.set_payoff_sizes([3])
     played(stream, 200)
     results = stream.results()
     firsts = [int(results["payoff_size"][results["game"] == game][0]) for game in range(64)]

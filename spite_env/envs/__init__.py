@@ -1,1 +1,11 @@
-"""The doors to the game: each module speaks one library's language, and none of them knows a rule of the game."""
+"""The environments: thin, without rules of their own. Those of Gymnasium are entered into its registry here."""
+
+import gymnasium
+
+for _name, _settings in (("SpiteAndMalice", {}), ("SpiteAndMaliceMatch", {"match_points": 50})):
+    gymnasium.register(
+        f"{_name}-v0",
+        entry_point="spite_env.envs.gym:SpiteEnv",
+        vector_entry_point="spite_env.envs.gym:SpiteVectorEnv",
+        kwargs=_settings,
+    )

@@ -37,6 +37,9 @@ changes nothing. ``env`` adds :class:`ForfeitWrapper`: whoever makes an illegal 
 is not a legal action counts, also an action out of range, a float, a bool, or None from an agent that is still in the
 game. ``env`` also refuses calls before the first ``reset``.
 
+``pettingzoo.utils.turn_based_aec_to_parallel(env())`` plays the same episodes through the parallel API, where all
+actions but the mover's are ignored; ``aec_to_parallel``, for games in which all act at once, refuses the environment.
+
 Observations
 ------------
 
@@ -106,6 +109,7 @@ from numpy.typing import NDArray
 from pettingzoo.utils.env import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from spite_env import position as positions_module
 from spite_env.actions import ActionTable
 from spite_env.game import Game
 from spite_env.render import ansi
@@ -214,7 +218,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         Raises:
             ValueError: an impossible seed or position, or an unknown option; nothing is changed then.
         """
-        positions = _positions(options)
+        positions = positions_module.in_options(options)
         if seed is None and not self._seeded:
             seed = secrets.randbits(64)
         self.game.reset(seed=None if seed is None else [seed], positions=positions)
@@ -375,15 +379,6 @@ class ForfeitWrapper(OrderEnforcingWrapper[str, Any, Any]):
 
     def __str__(self) -> str:
         return str(self.env)
-
-
-def _positions(options: Mapping[str, Any] | None) -> list[Any] | None:
-    """Return the position in the options of a reset, if there is one."""
-    for key in options or ():
-        # PettingZoo's API test resets with {"options": 1}, so that key has to pass.
-        if key not in ("position", "options"):
-            raise ValueError(f"unknown option {key!r}; the only one is 'position'")
-    return [options["position"]] if options and "position" in options else None
 
 
 def _state_layout(rules: Rules) -> tuple[dict[str, slice], Box]:

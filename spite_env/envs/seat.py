@@ -1,0 +1,345 @@
+"""One learner against opponents that are part of the environment: what all single-seat environments share.
+
+A step is the learner's decision, followed by all the opponent's decisions until the learner is to move again or the
+game has ended, so that a step's reward is what happened to the learner up to its next decision. All games are one
+:class:`~spite_env.game.Game`, and each opponent chooses for all games that wait for it together.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spite_env import streams
+from spite_env.curriculum import Dealer
+from spite_env.game import Game
+from spite_env.policies import Policy, is_legal, make_policy, move, policy_name
+from spite_env.rewards import check_reward, rewards
+from spite_env.rules import Rules, checked_rules
+from spite_env.state import NO_WINNER, Index
+
+#: A policy, its name, or pairs of those and weights: each game's opponent is drawn by the weights.
+Opponent = str | Policy | Sequence[tuple[str | Policy, float]]
+
+#: Deals in a row without a decision of the learner, after which a game is given up.
+MOST_DEALS = 1000
+
+_OUTCOMES = np.array(["loss", "draw", "win"])
+# What a game draws random numbers for, besides its cards.
+_SEAT, _OPPONENT, _POLICY = range(0x5EA7_0, 0x5EA7_3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeatSettings:
+    """The settings that the single-seat environments share, all of them optional.
+
+    Attributes:
+        encoding: ``"onehot"`` or ``"compact"``, see :class:`~spite_env.observation.ObservationTable`.
+        side_depth: Cards below the top of each side pile that an observation shows one by one.
+        match_points: Play matches to as many points instead of single games; None leaves that to the rules.
+        reward: ``"win"``, ``"points"`` or ``"margin"``, see :mod:`spite_env.rewards`.
+        seat: The learner's seat: 0, 1, or ``"random"`` for each game.
+        illegal: What an illegal action of the learner does. ``"lose"``: the opponent wins, with the learner's remaining
+            pay-off cards as points. ``"raise"``: a ``ValueError`` names the legal actions, and nothing is changed. An
+            action out of range raises always.
+        payoff_sizes: Sizes that each game's pay-off piles are drawn from, see :class:`~spite_env.curriculum.Dealer`.
+        shaping: Scale of a potential-based reward added for pay-off cards (Ng, Harada and Russell, 1999). The
+            potential is ``shaping * (opponent's - own pay-off cards) / rules.payoff_size`` at each of the learner's
+            decisions, and 0 once the game has ended by its rules; a step adds ``gamma * potential after - potential
+            before``. It moves rewards to where pay-off cards go, without changing which policy is best. 0: none.
+        gamma: The learner's discount, for the shaping only.
+        card_reward: Reward added for each pay-off card that the learner gets rid of, and taken away for each of the
+            opponent's. Unlike the shaping it changes what is best: running the stock out no longer costs nothing.
+
+    Raises:
+        ValueError: a setting out of range.
+    """
+
+    encoding: str = "onehot"
+    side_depth: int = 3
+    match_points: int | None = None
+    reward: str = "win"
+    seat: int | str = "random"
+    illegal: str = "lose"
+    payoff_sizes: Iterable[int] | None = None
+    shaping: float = 0.0
+    gamma: float = 0.99
+    card_reward: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_reward(self.reward)
+        if isinstance(self.seat, bool) or self.seat not in (0, 1, "random"):
+            raise ValueError(f"seat={self.seat!r} is not allowed; it is 0, 1 or 'random'")
+        if self.illegal not in ("lose", "raise"):
+            raise ValueError(f"illegal={self.illegal!r} is not allowed; it is 'lose' or 'raise'")
+        if not 0 <= self.shaping < np.inf or not 0 <= self.gamma <= 1 or not 0 <= self.card_reward < np.inf:
+            raise ValueError(
+                f"shaping={self.shaping!r}, gamma={self.gamma!r}, card_reward={self.card_reward!r}: shaping and "
+                "card_reward are finite and 0 or more, gamma is from 0 to 1"
+            )
+
+
+class SeatGames:
+    """Games of one learner against drawn opponents.
+
+    Args:
+        num_games: Games played at once.
+        opponent: A policy, its name, or ``(policy or name, weight)`` pairs, from which each game draws its opponent.
+            The policies aren't told when a row's next game begins: they must not need to know.
+        rules: The variant, or the name of a preset; default ``Rules()``.
+        settings: Those of :class:`SeatSettings`.
+
+    Attributes:
+        game: The :class:`~spite_env.game.Game` behind it.
+        dealer: What deals it; ``dealer.set_payoff_sizes`` moves a curriculum on.
+        seats: The learner's seat in each game, int ``(num_games,)``.
+        names: The names of the mixture's opponents.
+        opponents: The opponent of each game, as its place in the mixture, int ``(num_games,)``.
+        redeals: How often each game was dealt anew, because it had ended before the learner's first decision, int
+            ``(num_games,)``.
+
+    Raises:
+        ValueError: an argument that is not allowed.
+    """
+
+    def __init__(
+        self, num_games: int, opponent: Opponent = "greedy", rules: Rules | str | None = None, **settings: Any
+    ) -> None:
+        self.settings = SeatSettings(**settings)
+        rules = checked_rules(rules)
+        if self.settings.match_points is not None:
+            rules = rules.replace(match_points=self.settings.match_points)
+        self.game = Game(rules, num_games, encoding=self.settings.encoding, side_depth=self.settings.side_depth)
+        self.rules = rules
+        self._policies, self._shares = _mixture(opponent)
+        self.names = [policy_name(policy) for policy in self._policies]
+        self.dealer = Dealer(self.game, self.settings.payoff_sizes)
+        self.seats = np.zeros(num_games, np.intp)
+        self.opponents = np.zeros(num_games, np.intp)
+        self.redeals = np.zeros(num_games, np.int64)
+        self._all = np.arange(num_games)
+        self._lengths = np.zeros(num_games, np.int64)
+        self._kings = np.zeros(num_games, np.int64)
+        self._forfeits = np.zeros(num_games, np.bool_)
+        self._leads = np.zeros(num_games)
+        self._seeded = False
+        self._ready = False
+
+    def set_weights(self, weights: Sequence[float]) -> None:
+        """Draw the opponents of the games to come with these weights, one for each of the mixture.
+
+        Raises:
+            ValueError: not one weight for each opponent, or weights that are negative or all 0.
+        """
+        self._shares = _shares(weights, len(self._policies))
+
+    # Playing
+
+    def reset(
+        self, seed: int | Sequence[int] | None = None, positions: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Start all games, and play them up to the learner's first decision.
+
+        Args:
+            seed: As for :class:`~spite_env.game.Game`; None goes to the next episode, and at first draws a seed from
+                the operating system.
+            positions: Start from positions instead of deals, one for each game.
+
+        Raises:
+            ValueError: an impossible seed or position, nothing is changed then; or a position in which the learner
+                never comes to move, after which only another reset is possible.
+        """
+        if seed is None and not self._seeded:
+            seed = secrets.randbits(64)
+        if positions is None:
+            self.dealer.deal(self._all, seed)
+        else:
+            self.game.reset(seed=seed, positions=positions)
+            self.dealer.payoff_sizes[:] = self.game.state.pile_size[:, 0].max(axis=0)
+        self._ready = False
+        if seed is not None:
+            self._seeded = True
+            keys = streams.combine(self.game.state.seed[:1], _POLICY)
+            for policy, word in zip(self._policies, streams.words(keys, len(self._policies))[0], strict=True):
+                policy.reset(self.rules, self.game.num_games, int(word))
+        self._open(self._all, redeal=positions is None)
+        self._ready = True
+
+    def deal(self, games: Index) -> None:
+        """Deal the next episode of some games, and play it up to the learner's first decision.
+
+        Raises:
+            RuntimeError: the learner never comes to move.
+        """
+        self.dealer.deal(games)
+        self._open(games)
+
+    def step(self, actions: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Make the learner's decision and the opponents' answers in every game.
+
+        Args:
+            actions: Integers ``(num_games,)``.
+
+        Returns:
+            The learner's rewards, float64 ``(num_games,)``; whether its games have ended by their rules, and whether
+            they were cut, bool ``(num_games,)``. Ended games wait for :meth:`deal`.
+
+        Raises:
+            ValueError: an action that is not allowed, nothing is changed then; or an illegal one of an opponent, after
+                which only a reset is possible.
+            RuntimeError: a game has not been started, or has ended.
+        """
+        game = self.game
+        if not self._ready or game.state.over.any():
+            raise RuntimeError("a game has not been started, or has ended: call reset()")
+        chosen = game._checked_actions(actions, game.num_games)
+        legal = is_legal(game.legal_actions(), chosen)
+        kings = self._are_kings(chosen, legal)
+        if legal.all():
+            game._step(self._all, chosen)
+        elif self.settings.illegal == "raise":
+            game.step(chosen)
+        else:
+            lost = ~legal & (chosen >= 0) & (chosen < game.actions.n)
+            playing = np.flatnonzero(~lost)
+            game.step(chosen[playing], playing)
+            game.forfeit(np.flatnonzero(lost))
+        self._forfeits = ~legal
+        self._kings += kings
+        self._lengths += 1
+        self._ready = False
+        self._let_opponents_move(self._all)
+        self._ready = True
+        terminated, truncated = game.terminated, game.truncated
+        earned = self._own(rewards(game, self.settings.reward).T)
+        return earned + self._for_cards(terminated), terminated, truncated
+
+    def observe(self, games: Index | None = None) -> NDArray[np.uint8]:
+        """Return the learner's views of all games, or of some, uint8 ``(games, features)``."""
+        return self.game.observe(self.seats if games is None else self.seats[games], games)
+
+    def results(self, games: Index) -> dict[str, NDArray[Any]]:
+        """Return what there is to say of ended games, arrays ``(games,)``.
+
+        Returns:
+            ``reward`` (without shaping and rewards for cards), ``length`` (the learner's decisions), ``outcome``
+            (``"win"``, ``"draw"`` or ``"loss"``), ``forfeit`` (lost by an illegal action), ``payoff`` and
+            ``opponent_payoff`` (cards left), ``kings`` (played by the learner), ``payoff_size`` (cards dealt to each
+            pay-off pile), ``seat``, ``opponent`` (its place in the mixture) and ``redeals``.
+        """
+        winner = self.game.winner.astype(np.intp)
+        outcome = np.where(winner == NO_WINNER, 1, np.where(winner == self.seats, 2, 0))
+        left = self.game.state.pile_size[:, 0].astype(np.int64)
+        told = {
+            "reward": self._own(rewards(self.game, self.settings.reward).T),
+            "length": self._lengths,
+            "outcome": _OUTCOMES[outcome],
+            "forfeit": self._forfeits,
+            "payoff": self._own(left),
+            "opponent_payoff": self._own(left[::-1]),
+            "kings": self._kings,
+            "payoff_size": self.dealer.payoff_sizes,
+            "seat": self.seats,
+            "opponent": self.opponents,
+            "redeals": self.redeals,
+        }
+        return {name: values[games] for name, values in told.items()}
+
+    # Inside
+
+    def _open(self, games: Index, redeal: bool = True) -> None:
+        """Seat the players of new games, and let the opponents move up to the learner's first decision."""
+        state = self.game.state
+        opened = games
+        self.redeals[games] = 0
+        while games.size:
+            seeds, episodes = state.seed[games], state.episode[games]
+            coin = _uniform(seeds, episodes, _SEAT) < 0.5
+            self.seats[games] = coin if self.settings.seat == "random" else self.settings.seat
+            drawn = _uniform(seeds, episodes, _OPPONENT)
+            self.opponents[games] = np.searchsorted(self._shares, drawn, side="right")
+            self._let_opponents_move(games)
+            games = games[state.over[games]]
+            if games.size and not redeal:
+                raise ValueError(f"position {games[0]} ends before the learner's first decision")
+            if games.size:
+                self.redeals[games] += 1
+                if self.redeals[games].max() == MOST_DEALS:
+                    raise RuntimeError(f"{MOST_DEALS} games in a row ended before the learner's first decision")
+                self.dealer.deal(games)
+        self._lengths[opened] = 0
+        self._kings[opened] = 0
+        self._leads[opened] = self._lead()[opened]
+
+    def _let_opponents_move(self, games: Index) -> None:
+        """Move for the opponents until, in each of these games, the learner is to move or the game has ended."""
+        state = self.game.state
+        while True:
+            games = games[(state.player[games] != self.seats[games]) & ~state.over[games]]
+            if not games.size:
+                return
+            chooser = self.opponents[games]
+            for number, policy in enumerate(self._policies):
+                waiting = games[chooser == number]
+                if waiting.size:
+                    move(policy, self.names[number], self.game, waiting)
+
+    def _are_kings(self, actions: Index, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which of the learner's actions play a king."""
+        table = self.game.actions
+        source = actions % table.num_sources
+        from_pile = source < table.num_sources - 2
+        tops = self.game.state.pile_top[self.seats, np.where(from_pile, source, 0), self._all]
+        kings = np.where(from_pile, tops == self.rules.kinds, source == table.num_sources - 1)
+        return legal & (actions < table.num_plays) & kings
+
+    def _own(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the learner's of both players' values ``(2, num_games)``."""
+        return values[self.seats, self._all]
+
+    def _lead(self) -> NDArray[np.float64]:
+        """Return how many pay-off cards fewer than its opponent the learner has in each game."""
+        left = self.game.state.pile_size[:, 0].astype(np.float64)
+        return self._own(left[::-1] - left)
+
+    def _for_cards(self, terminated: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the rewards for the pay-off cards of this step, beside that of the game."""
+        before, after = self._leads, self._lead()
+        self._leads = after
+        potential = self.settings.shaping / self.rules.payoff_size
+        shaped = potential * (self.settings.gamma * np.where(terminated, 0.0, after) - before)
+        return shaped + self.settings.card_reward * (after - before)
+
+
+def rows_of(columns: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a dictionary of plain Python values for each place of some arrays."""
+    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _uniform(seeds: streams.Words, episodes: streams.Words, purpose: int) -> NDArray[np.float64]:
+    """Return a random number for each game, which depends on its seed and its episode alone."""
+    return streams.uniform(streams.combine(streams.combine(seeds, purpose), episodes))
+
+
+def _mixture(opponent: Opponent) -> tuple[list[Policy], NDArray[np.float64]]:
+    """Return the policies of a mixture and their cumulative shares."""
+    pairs = list(opponent) if isinstance(opponent, Sequence) and not isinstance(opponent, str) else [(opponent, 1.0)]
+    if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        raise ValueError(f"opponent={opponent!r} is not allowed; give a policy, a name, or (policy, weight) pairs")
+    policies = [make_policy(policy) for policy, _ in pairs]
+    return policies, _shares([weight for _, weight in pairs], len(pairs))
+
+
+def _shares(weights: Sequence[float], count: int) -> NDArray[np.float64]:
+    given = np.array(weights, np.float64)
+    if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
+        raise ValueError(f"weights {list(weights)!r} are not allowed; give {count} numbers, 0 or more, not all 0")
+    shares: NDArray[np.float64] = given.cumsum() / given.sum()
+    shares[given.cumsum() >= given.sum()] = np.inf
+    return shares
