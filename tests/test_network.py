@@ -105,15 +105,25 @@ def test_every_legal_action_has_one_that_stands_for_it(rules: Rules) -> None:
     assert merged or rules == Rules.mini()
 
 
-def test_the_view_flags_how_far_pay_off_cards_are() -> None:
+def test_the_view_flags_where_the_next_cards_of_each_centre_pile_are() -> None:
     rules = Rules()
-    centers = [heap(rules, height) for height in (2, 7, 0)]
-    position = lay(rules, payoff="9", opponent_payoff="2", hand="A", centers=centers)
+    position = lay(
+        rules,
+        payoff="9",
+        opponent_payoff="2",
+        hand="A3K",
+        sides=["5T", "8"],
+        opponent_sides=["", "4J"],
+        centers=[heap(rules, height) for height in (2, 7, 0)],
+    )
     game = Game.from_positions(rules, [position])
-    view = SortedView(rules, "onehot", 3)
-    flags = view(game.observe(), game.legal_actions()).inputs[0, -72:].reshape(2, 3, 12)
-    assert (flags.sum(axis=2) == 1).all()
-    assert flags.argmax(axis=2).tolist() == [[1, 6, 8], [6, 11, 1]]  # centre piles of 7, 2 and 0 cards
+    flags = SortedView(rules, "onehot", 3)(game.observe(), game.legal_actions()).inputs[0, -216:].reshape(6, 3, 12)
+    places = {"9": 0, "2": 1, "A": 2, "3": 2, "T": 3, "8": 3, "5": 4, "J": 5}
+    expected = np.zeros((6, 3, 12), np.uint8)
+    for center, height in enumerate((7, 2, 0)):
+        for card, place in places.items():
+            expected[place, center, (rules.characters.index(card) - height) % 12] = 1
+    np.testing.assert_array_equal(flags, expected)
 
 
 def test_views_leave_what_they_are_given_alone() -> None:
