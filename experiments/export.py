@@ -55,7 +55,7 @@ def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
     settings = json.loads(state["args"])
     agent = Agent(Args(**settings))
     agent.load_state_dict(state["agent"])
-    return agent.export(), {"settings": settings, **{key: state[key] for key in ("decisions", "seconds", "machine")}}
+    return agent.export(), {key: state[key] for key in ("decisions", "seconds", "machine")} | {"settings": settings}
 
 
 def main(arguments: Sequence[str] | None = None) -> Network:
@@ -82,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> Network:
 
         model = MaskablePPO.load(args.source, device="cpu")
         network = from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth)
-        training = {"decisions": int(model.num_timesteps), "seed": model.seed}
+        training = {"decisions": int(model.num_timesteps), "settings": {"seed": model.seed}}
+        notes = args.source.with_name("config.json")
+        training |= {"machine": json.loads(notes.read_text())["machine"]} if notes.is_file() else {}
     network.save(args.target, args.dtype)
     written = Network.load(args.target)
     about = written.about
@@ -99,6 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     row = dict(zip(COLUMNS, duel_cells(result), strict=True))
     details = {"machine": machine(), "training": training, "duels": [result.to_dict()]}
     text = write_results(args.target.with_suffix(""), [row], details)
+    text += f"\nTrained with `{training['machine']['command']}`: " if "machine" in training else "\nTrained for "
+    text += f"{training['decisions']:,} decisions, seed {training['settings']['seed']}"
+    text += f", {training['seconds'] / 60:.0f} minutes\n" if "seconds" in training else "\n"
+    args.target.with_suffix(".md").write_text(text)
     print(text)
     return written
 

@@ -242,7 +242,7 @@ def test_an_exported_sb3_model_has_the_same_probabilities(activation: str, tmp_p
         network = main([str(tmp_path / "model.zip"), str(target), "--dtype", dtype, "--games", "4"])
         found = np.exp(network.log_probabilities(network.view(game.observe(), mask)))
         np.testing.assert_allclose(found, expected, atol=tolerance)
-        assert "greedy" in target.with_suffix(".md").read_text()
+        assert "seed 0" in target.with_suffix(".md").read_text()
 
 
 def trained(tmp_path: Path, *options: str) -> NDArray[Any]:
@@ -282,7 +282,20 @@ def test_training_repeats_resumes_and_exports(tmp_path: Path, capsys: pytest.Cap
     with torch.no_grad():
         expected = agent(torch.from_numpy(seen.inputs), torch.from_numpy(seen.mask))[0].exp().numpy()
     np.testing.assert_allclose(np.exp(network.log_probabilities(seen)), expected, atol=2e-3)
-    assert "ppo_selfplay" not in capsys.readouterr().err
+    told = (tmp_path / "out.md").read_text()
+    assert told in capsys.readouterr().out
+    assert "7,168 decisions, seed 1, 0 minutes" in told
+    for arguments, message in (
+        (["none.pt", "out.npz"], "there is no file none.pt"),
+        (["model.bin", "out.npz"], "model.bin should end in .pt or .zip"),
+        ([str(tmp_path / "one" / "checkpoint.pt"), "out.zip"], "out.zip should end in .npz"),
+    ):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert message in capsys.readouterr().err
+    torch.save({"agent": 1}, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=r"other.pt is no checkpoint"):
+        main([str(tmp_path / "other.pt"), str(tmp_path / "out.npz")])
 
 
 def test_imitation_learns_what_the_teacher_does(tmp_path: Path) -> None:
