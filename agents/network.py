@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,17 +162,16 @@ class SortedView:
             features = inputs[:, self._slices[name]]
             return features.reshape(count, features.shape[1] // rules.kinds, rules.kinds)[:, :, :ranks]
 
-        own, other = (
-            flags(f"{owner}_side_cards").reshape(count, rules.side_piles, self._depth, ranks) for owner in OWNERS
-        )
         payoff = [flags(f"{owner}_payoff_top")[:, 0] for owner in OWNERS]
-        hand, tops = flags("own_hand")[:, 0].astype(np.bool_), [piles[:, :, 0].any(axis=1) for piles in (own, other)]
-        found = np.stack([*payoff, hand, tops[0], own[:, :, 1:].any(axis=(1, 2)), tops[1]], axis=1)
+        hand = np.minimum(flags("own_hand")[:, 0], 1)
+        own, other = (
+            reduce(np.bitwise_or, np.split(flags(f"{owner}_side_cards"), rules.side_piles, axis=1)) for owner in OWNERS
+        )
+        below = reduce(np.bitwise_or, own[:, 1:].swapaxes(0, 1), np.zeros_like(hand))
+        found = np.stack([*payoff, hand, own[:, 0], below, other[:, 0]], axis=2)
         order = (heights[:, :, None].astype(np.intp) + np.arange(ranks)) % ranks
-        block = inputs[:, self._relative :].reshape(count, found.shape[1], rules.center_piles, ranks)
-        block[:] = found[
-            np.arange(count)[:, None, None, None], np.arange(found.shape[1])[:, None, None], order[:, None]
-        ]
+        block = inputs[:, self._relative :].reshape(count, found.shape[2], rules.center_piles, ranks)
+        block[:] = found[np.arange(count)[:, None, None], order].transpose(0, 3, 1, 2)
 
 
 VIEWS: dict[str, type[PlainView] | type[SortedView]] = {"plain": PlainView, "sorted": SortedView}
