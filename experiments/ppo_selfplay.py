@@ -101,7 +101,7 @@ class Args:
     """sizes of the hidden layers"""
     epochs: int = 3
     """passes over each rollout"""
-    minibatch: int = 2048
+    minibatch: int = 1024
     """decisions of a minibatch"""
     lr: float = 5e-4
     """learning rate at the start"""
@@ -130,6 +130,8 @@ class Args:
     """decisions of the imitation, which come before --decisions"""
     lesson_epochs: int = 2
     """passes over each rollout of the imitation"""
+    lesson_minibatch: int = 512
+    """decisions of a minibatch of the imitation"""
     lesson_lr: float = 1e-3
     """learning rate at the start of the imitation; it falls linearly to --lr"""
     explore: float = 0.1
@@ -153,6 +155,7 @@ QUICK = Args(
     games=64,
     rollout=16,
     minibatch=256,
+    lesson_minibatch=256,
     hidden=(32, 32),
     duel_every=3,
     duel_games=20,
@@ -341,9 +344,10 @@ class Trainer:
             with torch.no_grad():
                 anchored, _ = self.anchor(batch.inputs, batch.mask)
         notes: list[dict[str, float]] = []
-        for _ in range(args.lesson_epochs if imitate else args.epochs):
+        epochs, minibatch = (args.lesson_epochs, args.lesson_minibatch) if imitate else (args.epochs, args.minibatch)
+        for _ in range(epochs):
             divergence = 0.0
-            for rows in torch.randperm(len(batch.action)).tensor_split(-(-len(batch.action) // args.minibatch)):
+            for rows in torch.randperm(len(batch.action)).tensor_split(-(-len(batch.action) // minibatch)):
                 part = Batch(*(column[rows] for column in batch))
                 log_probabilities, value = self.agent(part.inputs, part.mask)
                 chosen = log_probabilities.gather(1, part.action[:, None])[:, 0]
