@@ -10,8 +10,9 @@ a JSON text with the keys of :class:`About`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from spite_env.rules import Rules
 
 #: The weights of the policy ``network``.
 WEIGHTS = Path(__file__).with_name("network.npz")
+
+OWNERS = ("own", "opponent")
 
 FORMAT = "spite-and-malice-network/1"
 
@@ -63,7 +66,9 @@ class SortedView:
 
     Centre piles are sorted by height, each player's side piles by their top cards, the highest first. Of centre piles
     of the same height, and of empty side piles, only the first can be chosen. The inputs are the observation, the mask,
-    and for each pay-off top and each centre pile a flag that says how many cards are missing until it fits.
+    and for each centre pile and each rank, in the order in which the pile will take them, six flags: whether the rank
+    is on top of the own or of the opponent's pay-off pile, in the hand, on top of an own side pile, shown below one, or
+    on top of one of the opponent's side piles.
 
     Args:
         rules: The variant.
@@ -85,8 +90,8 @@ class SortedView:
         observation = ObservationTable(rules, encoding, side_depth)
         self._slices, self._depth = observation.slices, side_depth + 1
         self._features = observation.n
-        self._distances = observation.n + self.table.n
-        self.size = self._distances + 2 * rules.center_piles * rules.ranks
+        self._relative = observation.n + self.table.n
+        self.size = self._relative + 6 * rules.center_piles * rules.ranks
         self._ranks = np.arange(1, rules.kinds + 1, dtype=np.uint8)
 
     def __call__(self, observation: NDArray[np.uint8], action_mask: Mask) -> View:
@@ -95,8 +100,7 @@ class SortedView:
         inputs = np.zeros((count, self.size), np.uint8)
         inputs[:, : self._features] = observation
         heights, centers = self._sort_centers(inputs, rows)
-        tops, sides = self._sort_sides(inputs, rows, "own")
-        self._sort_sides(inputs, rows, "opponent")
+        (tops, sides), _ = (self._sort_sides(inputs, rows, owner) for owner in OWNERS)
 
         actions = np.empty((count, self.table.n), np.intp)
         plays = actions[:, : self.table.num_plays].reshape(count, rules.center_piles, self.table.num_sources)
@@ -115,8 +119,8 @@ class SortedView:
         empty = tops[:, :-1] == 0
         mask[:, self.table.num_plays : -1].reshape(count, rules.kinds, rules.side_piles)[:, :, 1:] &= ~empty[:, None]
 
-        inputs[:, self._features : self._distances] = mask
-        self._add_distances(inputs, heights)
+        inputs[:, self._features : self._relative] = mask
+        self._add_relative(inputs, heights)
         return View(inputs, mask, actions)
 
     def of_actions(self, view: View, actions: Actions) -> Actions:
@@ -150,15 +154,24 @@ class SortedView:
             block[:] = block.reshape(len(rows), piles, block.shape[1] // piles)[rows, order].reshape(block.shape)
         return key[rows, order], order
 
-    def _add_distances(self, inputs: NDArray[np.uint8], heights: NDArray[np.uint8]) -> None:
-        """Flag how many cards each centre pile lacks until each natural pay-off top fits."""
-        ranks = self.rules.ranks
-        flags = inputs[:, self._distances :].reshape(len(inputs), 2, self.rules.center_piles, ranks)
-        for player, name in enumerate(("own_payoff_top", "opponent_payoff_top")):
-            top = inputs[:, self._slices[name]] @ self._ranks
-            games = np.flatnonzero((top > 0) & (top <= ranks))
-            missing = (top[games, None].astype(np.intp) - 1 - heights[games]) % ranks
-            flags[games[:, None], player, np.arange(missing.shape[1]), missing] = 1
+    def _add_relative(self, inputs: NDArray[np.uint8], heights: NDArray[np.uint8]) -> None:
+        """Flag where each rank is, in the order in which each centre pile will take them."""
+        rules, count, ranks = self.rules, len(inputs), self.rules.ranks
+
+        def flags(name: str) -> NDArray[np.uint8]:
+            features = inputs[:, self._slices[name]]
+            return features.reshape(count, features.shape[1] // rules.kinds, rules.kinds)[:, :, :ranks]
+
+        payoff = [flags(f"{owner}_payoff_top")[:, 0] for owner in OWNERS]
+        hand = np.minimum(flags("own_hand")[:, 0], 1)
+        own, other = (
+            reduce(np.bitwise_or, np.split(flags(f"{owner}_side_cards"), rules.side_piles, axis=1)) for owner in OWNERS
+        )
+        below = reduce(np.bitwise_or, own[:, 1:].swapaxes(0, 1), np.zeros_like(hand))
+        found = np.stack([*payoff, hand, own[:, 0], below, other[:, 0]], axis=2)
+        order = (heights[:, :, None].astype(np.intp) + np.arange(ranks)) % ranks
+        block = inputs[:, self._relative :].reshape(count, found.shape[2], rules.center_piles, ranks)
+        block[:] = found[np.arange(count)[:, None, None], order].transpose(0, 3, 1, 2)
 
 
 VIEWS: dict[str, type[PlainView] | type[SortedView]] = {"plain": PlainView, "sorted": SortedView}
@@ -209,6 +222,12 @@ class Network:
         shapes = [weight.shape for weight, _ in self.layers]
         if shapes != list(pairwise(sizes)) or sizes[-1] != self.view.table.n:
             raise ValueError(f"weights of shapes {shapes} don't fit {sizes[0]} inputs and {self.view.table.n} actions")
+
+    @classmethod
+    def of_linear(cls, about: About, layers: Iterable[Any]) -> Network:
+        """Return the network of PyTorch's linear layers, a copy."""
+        pairs = ((layer.weight.detach().cpu().numpy(), layer.bias.detach().cpu().numpy()) for layer in layers)
+        return cls(about, [(weight.T.copy(), bias.copy()) for weight, bias in pairs])
 
     @classmethod
     def load(cls, path: str | Path) -> Network:

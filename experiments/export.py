@@ -17,21 +17,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from agents.network import About, Network, NetworkPolicy
+from experiments.ppo_selfplay import Agent, Args
 from experiments.reporting import machine, write_results
 from spite_env import Rules
 from spite_env.arena import duel
 from spite_env.tables import COLUMNS, duel_cells
-
-
-def layers_of(*modules: nn.Module) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """Return the weights and biases of the linear layers in modules, as :class:`~agents.network.Network` takes them."""
-    linear = [layer for module in modules for layer in module.modules() if isinstance(layer, nn.Linear)]
-    return [(layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy()) for layer in linear]
 
 
 def from_sb3(model: Any, rules: Rules, encoding: str = "onehot", side_depth: int = 3) -> Network:
@@ -45,7 +39,8 @@ def from_sb3(model: Any, rules: Rules, encoding: str = "onehot", side_depth: int
     if activation is None or type(policy.features_extractor).__name__ != "FlattenExtractor":
         raise ValueError("only networks of linear layers with tanh or relu can be exported")
     about = About(rules.to_dict(), encoding, side_depth, "plain", activation)
-    return Network(about, layers_of(policy.mlp_extractor.policy_net, policy.action_net))
+    modules = [*policy.mlp_extractor.policy_net, policy.action_net]
+    return Network.of_linear(about, [module for module in modules if isinstance(module, nn.Linear)])
 
 
 def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
@@ -57,13 +52,10 @@ def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
     state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or "agent" not in state or "args" not in state:
         raise ValueError(f"{path} is no checkpoint of experiments/ppo_selfplay.py")
-    settings, weights = json.loads(state["args"]), state["agent"]
-    names = [name.removesuffix(".weight") for name in weights if name.endswith(".weight")]
-    names.remove("value")
-    layers = [(weights[f"{name}.weight"].numpy().T, weights[f"{name}.bias"].numpy()) for name in names]
-    about = About(Rules.preset(settings["rules"]).to_dict(), "onehot", settings["side_depth"], "sorted", "relu")
-    notes = {"decisions": state["decisions"], "seconds": state["seconds"], "machine": state["machine"]}
-    return Network(about, layers), {"settings": settings, **{key: notes[key] for key in notes}}
+    settings = json.loads(state["args"])
+    agent = Agent(Args(**settings))
+    agent.load_state_dict(state["agent"])
+    return agent.export(), {key: state[key] for key in ("decisions", "seconds", "machine")} | {"settings": settings}
 
 
 def main(arguments: Sequence[str] | None = None) -> Network:
@@ -90,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> Network:
 
         model = MaskablePPO.load(args.source, device="cpu")
         network = from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth)
-        training = {"decisions": int(model.num_timesteps), "seed": model.seed}
+        training = {"decisions": int(model.num_timesteps), "settings": {"seed": model.seed}}
+        notes = args.source.with_name("config.json")
+        training |= {"machine": json.loads(notes.read_text())["machine"]} if notes.is_file() else {}
     network.save(args.target, args.dtype)
     written = Network.load(args.target)
     about = written.about
@@ -107,6 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     row = dict(zip(COLUMNS, duel_cells(result), strict=True))
     details = {"machine": machine(), "training": training, "duels": [result.to_dict()]}
     text = write_results(args.target.with_suffix(""), [row], details)
+    text += f"\nTrained with `{training['machine']['command']}`: " if "machine" in training else "\nTrained for "
+    text += f"{training['decisions']:,} decisions, seed {training['settings']['seed']}"
+    text += f", {training['seconds'] / 60:.0f} minutes\n" if "seconds" in training else "\n"
+    args.target.with_suffix(".md").write_text(text)
     print(text)
     return written
 

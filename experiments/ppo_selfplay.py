@@ -101,7 +101,7 @@ class Args:
     """sizes of the hidden layers"""
     epochs: int = 3
     """passes over each rollout"""
-    minibatch: int = 2048
+    minibatch: int = 1024
     """decisions of a minibatch"""
     lr: float = 5e-4
     """learning rate at the start"""
@@ -128,8 +128,12 @@ class Args:
     """policy to imitate first"""
     lessons: int = 3_000_000
     """decisions of the imitation, which come before --decisions"""
-    lesson_epochs: int = 6
+    lesson_epochs: int = 2
     """passes over each rollout of the imitation"""
+    lesson_minibatch: int = 512
+    """decisions of a minibatch of the imitation"""
+    lesson_lr: float = 1e-3
+    """learning rate at the start of the imitation; it falls linearly to --lr"""
     explore: float = 0.1
     """share of the teacher's decisions that the network makes instead"""
     anchor: float = 0.0
@@ -151,6 +155,7 @@ QUICK = Args(
     games=64,
     rollout=16,
     minibatch=256,
+    lesson_minibatch=256,
     hidden=(32, 32),
     duel_every=3,
     duel_games=20,
@@ -173,12 +178,14 @@ class Batch(NamedTuple):
 class Agent(nn.Module):
     """The network: logits and a value from a common trunk."""
 
-    def __init__(self, inputs: int, hidden: Sequence[int], actions: int) -> None:
+    def __init__(self, args: Args) -> None:
         super().__init__()
-        sizes = [inputs, *hidden]
+        self.args = args
+        self.view = SortedView(Rules.preset(args.rules), "onehot", args.side_depth)
+        sizes = [self.view.size, *args.hidden]
         layers = [nn.Linear(*pair) for pair in pairwise(sizes)]
         self.trunk = nn.Sequential(*(module for layer in layers for module in (layer, nn.ReLU())))
-        self.policy = nn.Linear(sizes[-1], actions)
+        self.policy = nn.Linear(sizes[-1], self.view.table.n)
         self.value = nn.Linear(sizes[-1], 1)
         for layer, scale in [*((layer, 2**0.5) for layer in layers), (self.policy, 0.01), (self.value, 1.0)]:
             nn.init.orthogonal_(layer.weight, scale)
@@ -190,11 +197,11 @@ class Agent(nn.Module):
         logits = self.policy(features).masked_fill(~mask, ILLEGAL)
         return logits.log_softmax(dim=1), self.value(features)[:, 0]
 
-    def export(self, args: Args) -> Network:
+    def export(self) -> Network:
         """Return the policy for ``agents.network``."""
-        linear = [layer for layer in (*self.trunk, self.policy) if isinstance(layer, nn.Linear)]
-        layers = [(layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy()) for layer in linear]
-        return Network(About(Rules.preset(args.rules).to_dict(), "onehot", args.side_depth, "sorted", "relu"), layers)
+        about = About(self.view.rules.to_dict(), "onehot", self.args.side_depth, "sorted", "relu")
+        layers = [layer for layer in self.trunk if isinstance(layer, nn.Linear)]
+        return Network.of_linear(about, [*layers, self.policy])
 
 
 class Trainer:
@@ -206,10 +213,8 @@ class Trainer:
         self.folder.mkdir(parents=True, exist_ok=True)
         torch.set_num_threads(args.threads)
         torch.manual_seed(args.seed)
-        self.rules = Rules.preset(args.rules)
-        self.view = SortedView(self.rules, "onehot", args.side_depth)
-        self.agent = Agent(self.view.size, args.hidden, self.view.table.n)
-        self.anchor = Agent(self.view.size, args.hidden, self.view.table.n)
+        self.agent, self.anchor = Agent(args), Agent(args)
+        self.view, self.rules = self.agent.view, self.agent.view.rules
         self.optimizer = torch.optim.Adam(self.agent.parameters(), lr=args.lr, eps=1e-5, fused=True)
         self.iteration, self.seconds = 0, 0.0
         self.curve: list[dict[str, float]] = []
@@ -258,7 +263,7 @@ class Trainer:
         }
         torch.save(state, self.folder / "checkpoint.new")
         (self.folder / "checkpoint.new").replace(self.folder / "checkpoint.pt")
-        self.agent.export(self.args).save(self.folder / "network.npz")
+        self.agent.export().save(self.folder / "network.npz")
 
     # One iteration
 
@@ -271,8 +276,11 @@ class Trainer:
         if done < args.curriculum:
             size = 1 + int((size - 1) * done / args.curriculum)
         self.stream.dealer.set_payoff_sizes(None if size == self.rules.payoff_size else range(1, size + 1))
+        lr = args.lr + (args.lr_end - args.lr) * done
+        if self.iteration < self.lessons:
+            lr += (args.lesson_lr - args.lr) * (1 - self.iteration / self.lessons)
         for group in self.optimizer.param_groups:
-            group["lr"] = args.lr + (args.lr_end - args.lr) * done
+            group["lr"] = lr
         return done
 
     def play(self, imitate: bool) -> Batch:
@@ -331,11 +339,15 @@ class Trainer:
         """Learn from a rollout, and return what is worth a look."""
         args = self.args
         entropy_weight = args.entropy + (args.entropy_end - args.entropy) * done
-        anchor_weight = 0.0 if imitate or not args.teacher else args.anchor * (1 - done)
+        anchor_weight = 0.0 if imitate or not self.lessons else args.anchor * (1 - done)
+        if anchor_weight:
+            with torch.no_grad():
+                anchored, _ = self.anchor(batch.inputs, batch.mask)
         notes: list[dict[str, float]] = []
-        for _ in range(args.lesson_epochs if imitate else args.epochs):
+        epochs, minibatch = (args.lesson_epochs, args.lesson_minibatch) if imitate else (args.epochs, args.minibatch)
+        for _ in range(epochs):
             divergence = 0.0
-            for rows in torch.randperm(len(batch.action)).tensor_split(-(-len(batch.action) // args.minibatch)):
+            for rows in torch.randperm(len(batch.action)).tensor_split(-(-len(batch.action) // minibatch)):
                 part = Batch(*(column[rows] for column in batch))
                 log_probabilities, value = self.agent(part.inputs, part.mask)
                 chosen = log_probabilities.gather(1, part.action[:, None])[:, 0]
@@ -352,9 +364,7 @@ class Trainer:
                     policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
                     policy_loss = policy_loss - entropy_weight * entropy
                 if anchor_weight:
-                    with torch.no_grad():
-                        anchored, _ = self.anchor(part.inputs, part.mask)
-                    distance = (probabilities * (log_probabilities - anchored)).sum(dim=1).mean()
+                    distance = (probabilities * (log_probabilities - anchored[rows])).sum(dim=1).mean()
                     policy_loss = policy_loss + anchor_weight * distance
                 self.optimizer.zero_grad()
                 (policy_loss + args.value_weight * value_loss).backward()
@@ -429,7 +439,7 @@ class Trainer:
     def duel(self, other: str, games: int, seed: int) -> DuelResult:
         """Duel the network, taking its most probable actions, with another policy."""
         args = self.args
-        policy = NetworkPolicy(self.agent.export(args))
+        policy = NetworkPolicy(self.agent.export())
         names = (args.name, other)
         return duel(policy, other, self.rules, games=games, seed=seed, names=names, side_depth=args.side_depth)
 

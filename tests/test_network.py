@@ -105,15 +105,25 @@ def test_every_legal_action_has_one_that_stands_for_it(rules: Rules) -> None:
     assert merged or rules == Rules.mini()
 
 
-def test_the_view_flags_how_far_pay_off_cards_are() -> None:
+def test_the_view_flags_where_the_next_cards_of_each_centre_pile_are() -> None:
     rules = Rules()
-    centers = [heap(rules, height) for height in (2, 7, 0)]
-    position = lay(rules, payoff="9", opponent_payoff="2", hand="A", centers=centers)
+    position = lay(
+        rules,
+        payoff="9",
+        opponent_payoff="2",
+        hand="A3K",
+        sides=["5T", "8"],
+        opponent_sides=["", "4J"],
+        centers=[heap(rules, height) for height in (2, 7, 0)],
+    )
     game = Game.from_positions(rules, [position])
-    view = SortedView(rules, "onehot", 3)
-    flags = view(game.observe(), game.legal_actions()).inputs[0, -72:].reshape(2, 3, 12)
-    assert (flags.sum(axis=2) == 1).all()
-    assert flags.argmax(axis=2).tolist() == [[1, 6, 8], [6, 11, 1]]  # centre piles of 7, 2 and 0 cards
+    flags = SortedView(rules, "onehot", 3)(game.observe(), game.legal_actions()).inputs[0, -216:].reshape(6, 3, 12)
+    places = {"9": 0, "2": 1, "A": 2, "3": 2, "T": 3, "8": 3, "5": 4, "J": 5}
+    expected = np.zeros((6, 3, 12), np.uint8)
+    for center, height in enumerate((7, 2, 0)):
+        for card, place in places.items():
+            expected[place, center, (rules.characters.index(card) - height) % 12] = 1
+    np.testing.assert_array_equal(flags, expected)
 
 
 def test_views_leave_what_they_are_given_alone() -> None:
@@ -232,7 +242,7 @@ def test_an_exported_sb3_model_has_the_same_probabilities(activation: str, tmp_p
         network = main([str(tmp_path / "model.zip"), str(target), "--dtype", dtype, "--games", "4"])
         found = np.exp(network.log_probabilities(network.view(game.observe(), mask)))
         np.testing.assert_allclose(found, expected, atol=tolerance)
-        assert "greedy" in target.with_suffix(".md").read_text()
+        assert "seed 0" in target.with_suffix(".md").read_text()
 
 
 def trained(tmp_path: Path, *options: str) -> NDArray[Any]:
@@ -262,18 +272,30 @@ def test_training_repeats_resumes_and_exports(tmp_path: Path, capsys: pytest.Cap
     assert (resumed != other).any()
 
     from experiments.export import main
-    from experiments.ppo_selfplay import Agent, SortedView
+    from experiments.ppo_selfplay import QUICK, Agent
 
     network = main([str(tmp_path / "one" / "checkpoint.pt"), str(tmp_path / "out.npz"), "--games", "4"])
-    view = SortedView(Rules.mini(), "onehot", 3)
-    agent = Agent(view.size, (32, 32), view.table.n)
+    agent = Agent(QUICK)
     agent.load_state_dict(torch.load(tmp_path / "one" / "checkpoint.pt", weights_only=True)["agent"])
     game = played_games(Rules.mini(), 60, 8, 20)
-    seen = view(game.observe(), game.legal_actions())
+    seen = agent.view(game.observe(), game.legal_actions())
     with torch.no_grad():
         expected = agent(torch.from_numpy(seen.inputs), torch.from_numpy(seen.mask))[0].exp().numpy()
     np.testing.assert_allclose(np.exp(network.log_probabilities(seen)), expected, atol=2e-3)
-    assert "ppo_selfplay" not in capsys.readouterr().err
+    told = (tmp_path / "out.md").read_text()
+    assert told in capsys.readouterr().out
+    assert "7,168 decisions, seed 1, 0 minutes" in told
+    for arguments, message in (
+        (["none.pt", "out.npz"], "there is no file none.pt"),
+        (["model.bin", "out.npz"], "model.bin should end in .pt or .zip"),
+        ([str(tmp_path / "one" / "checkpoint.pt"), "out.zip"], "out.zip should end in .npz"),
+    ):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert message in capsys.readouterr().err
+    torch.save({"agent": 1}, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=r"other.pt is no checkpoint"):
+        main([str(tmp_path / "other.pt"), str(tmp_path / "out.npz")])
 
 
 def test_imitation_learns_what_the_teacher_does(tmp_path: Path) -> None:
