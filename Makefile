@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RLLIB := $(VENV)-rllib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train test lint bench soak test-matrix clean
+.PHONY: help demo train test test-rllib lint bench soak test-matrix clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
@@ -18,10 +19,13 @@ train: $(READY) ## train the strong agent
 	$(BIN)/python experiments/train_ppo.py --preset train
 
 # Several threads in each of several processes only get in one another's way.
-test soak: export OMP_NUM_THREADS := 1
+test test-rllib soak: export OMP_NUM_THREADS := 1
 
 test: $(READY) ## run the tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+test-rllib: $(RLLIB)/.ready ## run the tests of RLlib, in an environment of its own
+	$(RLLIB)/bin/python -m pytest tests/test_rllib.py
 
 lint: $(READY) ## check style, formatting and types
 	$(BIN)/ruff check
@@ -38,10 +42,17 @@ test-matrix: $(READY) ## run the core's tests on the other Pythons and on the ol
 	$(BIN)/python tests/matrix.py
 
 clean: ## remove the environment, build products and caches; runs/ stays
-	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-rllib dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
+	touch $@
+
+# Ray asks for a Gymnasium of its own; all else is as it is pinned.
+$(RLLIB)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(RLLIB)
+	grep -v '^gymnasium==' constraints.txt > $(RLLIB)/constraints.txt
+	$(RLLIB)/bin/python -m pip install --quiet --constraint $(RLLIB)/constraints.txt --editable '.[rllib,dev]'
 	touch $@

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("spite_env", "numpy", "gymnasium", "pettingzoo", "torch", "stable_baselines3", "sb3_contrib")
+PACKAGES = ("spite_env", "numpy", "gymnasium", "pettingzoo", "torch", "stable_baselines3", "sb3_contrib", "ray")
 
 
 def machine() -> dict[str, Any]:

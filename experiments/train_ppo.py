@@ -16,14 +16,13 @@ and the duels. The same settings and seed give the same weights on the same mach
 
 from __future__ import annotations
 
-import argparse
 import csv
 import dataclasses
 import json
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +33,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 
 from experiments.reporting import machine, write_results
+from experiments.settings import option, parse
 from spite_env import Rules
 from spite_env.arena import DuelResult, duel
 from spite_env.envs.sb3 import ModelPolicy, SpiteVecEnv
 from spite_env.tables import COLUMNS, duel_cells
 
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 17, 20)
-
-
-def option(default: Any, text: str) -> Any:
-    """Return a dataclass field with a help text."""
-    return field(default=default, metadata={"help": text})
 
 
 @dataclass(frozen=True)
@@ -287,27 +282,9 @@ def evaluate(model: MaskablePPO, settings: Settings, folder: Path, seconds: floa
     return results
 
 
-def parse(arguments: Sequence[str] | None = None) -> tuple[Settings, bool]:
-    """Return the settings of a command line, and whether to resume."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", choices=PRESETS, default="demo", help="where the other options' defaults come from")
-    parser.add_argument("--quick", action="store_true", help="the preset quick: a few seconds, to try whether it runs")
-    text = "go on from the run's newest checkpoint, if there is one; PPO keeps the settings it has there"
-    parser.add_argument("--resume", action="store_true", help=text)
-    for item in dataclasses.fields(Settings):
-        kind = {"action": argparse.BooleanOptionalAction} if item.type == "bool" else {"type": type(item.default)}
-        text = f"{item.metadata['help']} (demo: {item.default})"
-        name = "--" + item.name.replace("_", "-")
-        parser.add_argument(name, default=None, help=text.replace("%", "%%"), **kind)
-    given = vars(parser.parse_args(arguments))
-    preset = PRESETS["quick" if given["quick"] else given["preset"]]
-    named = {item.name: given[item.name] for item in dataclasses.fields(Settings) if given[item.name] is not None}
-    return Settings(**{**preset, **named}), given["resume"]
-
-
 def main(arguments: Sequence[str] | None = None) -> list[DuelResult]:
     """Train and duel; return the duels."""
-    settings, resume = parse(arguments)
+    settings, resume = parse(Settings, PRESETS, __doc__, arguments)
     folder = Path(settings.runs) / settings.name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({**dataclasses.asdict(settings), "machine": machine()}, indent=2))

@@ -186,6 +186,48 @@ class GreedyPolicy(PriorityPolicy):
         return [*payoff, *naturals, *(table.play(center, table.num_sources - 1) for center in centers)]
 
 
+class NetworkPolicy(SeededPolicy):
+    """Acts by the probabilities that a network gives the actions; subclasses ask the network.
+
+    Args:
+        deterministic: Whether to take the most probable action; else actions are drawn.
+    """
+
+    needs_observation = True
+
+    def __init__(self, deterministic: bool = False) -> None:
+        self.deterministic = deterministic
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the features and the actions that the network was built for."""
+        raise NotImplementedError
+
+    def probabilities(self, observation: NDArray[np.uint8], action_mask: Mask) -> NDArray[np.floating[Any]]:
+        """Return the network's probabilities, ``(n, actions)``."""
+        raise NotImplementedError
+
+    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
+        """Choose actions, see :class:`Policy`.
+
+        Raises:
+            ValueError: the observation or the mask has not the size that the network was built for.
+        """
+        wanted = self.sizes()
+        if (observation.shape[1], action_mask.shape[1]) != wanted:
+            raise ValueError(
+                f"the model was trained with {wanted[0]} features and {wanted[1]} actions, and this game has "
+                f"{observation.shape[1]} and {action_mask.shape[1]}; use its training's rules, encoding and side_depth"
+            )
+        probabilities = self.probabilities(np.ascontiguousarray(observation), np.array(action_mask))
+        weights = np.where(action_mask, probabilities.astype(np.float64) + 1e-12, 0.0)
+        if self.deterministic:
+            best: Actions = weights.argmax(axis=1)
+            return best
+        sums = weights.cumsum(axis=1)
+        drawn: Actions = (sums <= self._uniform(indices)[:, None] * sums[:, -1:]).sum(axis=1)
+        return drawn
+
+
 #: The policies of the library by name; all others are in ``agents``.
 POLICIES: dict[str, type[Policy]] = {"random": RandomPolicy, "greedy": GreedyPolicy}
 

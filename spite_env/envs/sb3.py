@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env.envs.seat import Opponent, SeatGames, rows_of
-from spite_env.policies import Actions, Mask, SeededPolicy, random_legal_actions
+from spite_env.policies import Actions, Mask, NetworkPolicy, random_legal_actions
 from spite_env.rules import Rules, checked_integer
 
 try:
@@ -31,7 +31,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 
-class ModelPolicy(SeededPolicy):
+class ModelPolicy(NetworkPolicy):
     """A frozen copy of an SB3 model's network, as a :class:`~spite_env.policies.Policy`.
 
     Args:
@@ -39,10 +39,8 @@ class ModelPolicy(SeededPolicy):
         deterministic: Whether to take the most probable action; else actions are drawn from the network's distribution.
     """
 
-    needs_observation = True
-
     def __init__(self, model: Any = None, deterministic: bool = False) -> None:
-        self.deterministic = deterministic
+        super().__init__(deterministic)
         self.network: Any = None
         if model is not None:
             self.update(model)
@@ -56,31 +54,21 @@ class ModelPolicy(SeededPolicy):
         self.network.load_state_dict(source.state_dict())
         self.network.set_training_mode(False)
 
-    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
-        """Choose actions, see :class:`~spite_env.policies.Policy`.
+    def sizes(self) -> tuple[int, int]:
+        """Return the features and the actions that the network was built for."""
+        return self.network.observation_space.shape[0], int(self.network.action_space.n)
 
-        Raises:
-            ValueError: the observation or the mask has not the size that the network was built for.
-        """
+    def probabilities(self, observation: NDArray[np.uint8], action_mask: Mask) -> NDArray[np.float32]:
+        """Return the network's probabilities, float32 ``(n, actions)``."""
+        with torch.no_grad():
+            seen = torch.as_tensor(observation, device=self.network.device)
+            return self.network.get_distribution(seen, action_mask).distribution.probs.cpu().numpy()
+
+    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
+        """Choose actions, see :meth:`NetworkPolicy.act <spite_env.policies.NetworkPolicy.act>`."""
         if self.network is None:
             return random_legal_actions(action_mask, self._uniform(indices))
-        wanted = (*self.network.observation_space.shape, int(self.network.action_space.n))
-        if (observation.shape[1], action_mask.shape[1]) != wanted:
-            raise ValueError(
-                f"the model was trained with {wanted[0]} features and {wanted[1]} actions, and this game has "
-                f"{observation.shape[1]} and {action_mask.shape[1]}; use its training's rules, encoding and side_depth"
-            )
-        with torch.no_grad():
-            seen = torch.as_tensor(np.ascontiguousarray(observation), device=self.network.device)
-            probs = self.network.get_distribution(seen, np.array(action_mask)).distribution.probs
-        weights: NDArray[np.float64] = np.where(action_mask, probs.cpu().numpy().astype(np.float64) + 1e-12, 0.0)
-        if self.deterministic:
-            best: Actions = weights.argmax(axis=1)
-            return best
-        sums = weights.cumsum(axis=1)
-        wanted_sum = self._uniform(indices)[:, None] * sums[:, -1:]
-        drawn: Actions = (sums <= wanted_sum).sum(axis=1)
-        return drawn
+        return super().act(observation, action_mask, infosets, indices)
 
 
 class SpiteVecEnv(VecEnv):
