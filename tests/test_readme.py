@@ -46,6 +46,20 @@ def test_the_table_of_rules_is_generated() -> None:
     assert Rules.describe() in README
 
 
+def test_tested_versions_are_the_pinned_ones() -> None:
+    pins = dict(re.findall(r"^(\S+)==([^;\s]+)", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE))
+    packages = {
+        "PettingZoo": ["pettingzoo"],
+        "Gymnasium": ["gymnasium"],
+        "Stable-Baselines3": ["stable-baselines3", "sb3-contrib"],
+        "RLlib": ["ray"],
+    }
+    rows = re.findall(r"^\| (\w[\w-]*)\b[^|]*\|[^|]*\|[^|]*\|[^|]*\| (\d\S+) \|$", README, flags=re.MULTILINE)
+    assert {name for name, _ in rows} == set(packages)
+    for name, version in rows:
+        assert {pins[package] for package in packages[name]} == {version}, name
+
+
 def test_result_tables_are_those_that_the_scripts_wrote() -> None:
     results = re.findall(r"<!-- (experiments/results/\S+\.md) -->\n(.*?)<!-- end -->", README, flags=re.DOTALL)
     assert results
