@@ -186,7 +186,7 @@ class GreedyPolicy(PriorityPolicy):
         return [*payoff, *naturals, *(table.play(center, table.num_sources - 1) for center in centers)]
 
 
-class NetworkPolicy(SeededPolicy):
+class ProbabilityPolicy(SeededPolicy):
     """Acts by the probabilities that a network gives the actions; subclasses ask the network.
 
     Args:

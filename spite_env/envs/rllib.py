@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from spite_env import streams
 from spite_env.envs import spite_and_malice_v0
-from spite_env.policies import Mask, NetworkPolicy
+from spite_env.policies import Mask, ProbabilityPolicy
 from spite_env.state import NO_WINNER
 
 try:
@@ -172,7 +172,7 @@ class SelfPlayCallback(RLlibCallback):
             metrics_logger.log_value(("outcome", modules[1 - seat], outcome), float(outcome == ended), window=300)
 
 
-class ModulePolicy(NetworkPolicy):
+class ModulePolicy(ProbabilityPolicy):
     """An RLlib module as a :class:`~spite_env.policies.Policy`.
 
     Args:

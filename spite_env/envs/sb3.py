@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env.envs.seat import Opponent, SeatGames, rows_of
-from spite_env.policies import Actions, Mask, NetworkPolicy, random_legal_actions
+from spite_env.policies import Actions, Mask, ProbabilityPolicy, random_legal_actions
 from spite_env.rules import Rules, checked_integer
 
 try:
@@ -31,7 +31,7 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 
-class ModelPolicy(NetworkPolicy):
+class ModelPolicy(ProbabilityPolicy):
     """A frozen copy of an SB3 model's network, as a :class:`~spite_env.policies.Policy`.
 
     Args:
@@ -65,7 +65,7 @@ class ModelPolicy(NetworkPolicy):
             return self.network.get_distribution(seen, action_mask).distribution.probs.cpu().numpy()
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
-        """Choose actions, see :meth:`NetworkPolicy.act <spite_env.policies.NetworkPolicy.act>`."""
+        """Choose actions, see :meth:`ProbabilityPolicy.act <spite_env.policies.ProbabilityPolicy.act>`."""
         if self.network is None:
             return random_legal_actions(action_mask, self._uniform(indices))
         return super().act(observation, action_mask, infosets, indices)
