@@ -282,7 +282,7 @@ def test_training_repeats_resumes_and_exports(tmp_path: Path, capsys: pytest.Cap
     np.testing.assert_allclose(np.exp(network.log_probabilities(seen)), expected, atol=2e-3)
     told = (tmp_path / "out.md").read_text()
     assert told in capsys.readouterr().out
-    assert "7,168 decisions, seed 1, 0 minutes" in told
+    assert "7,168 decisions, seed 1, 0 minutes, by `python" in told
     for arguments, message in (
         (["none.pt", "out.npz"], "there is no file none.pt"),
         (["model.bin", "out.npz"], "model.bin should end in .pt or .zip"),
