@@ -233,11 +233,14 @@ class Network:
             raise ValueError(f"{path} is no file of weights: {error}") from error
 
     def save(self, path: str | Path, dtype: Any = np.float16) -> None:
-        """Write a file of weights, with numbers of this type."""
+        """Write a file of weights, with numbers of this type; until it is complete, an old file stays as it was."""
         arrays: dict[str, Any] = {}
         for layer, (weight, bias) in enumerate(self.layers):
             arrays |= {f"weight{layer}": weight.astype(dtype), f"bias{layer}": bias.astype(dtype)}
-        np.savez_compressed(path, about=json.dumps(asdict(self.about)), **arrays)
+        part = Path(f"{path}.part")
+        with part.open("wb") as file:
+            np.savez_compressed(file, about=json.dumps(asdict(self.about)), **arrays)
+        part.replace(path)
 
     def log_probabilities(self, view: View) -> NDArray[np.float32]:
         """Return the logarithms of the probabilities of the network's actions, float32 ``(n, actions)``."""

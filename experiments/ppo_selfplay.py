@@ -1,8 +1,9 @@
 """Train a network by playing both seats against itself: proximal policy optimisation in one file.
 
-    python experiments/ppo_selfplay.py --quick              # some seconds, to see whether it runs
-    python experiments/ppo_selfplay.py --name mine          # a run in runs/mine
-    python experiments/ppo_selfplay.py --name mine --resume # go on from its checkpoint
+    python experiments/ppo_selfplay.py --quick                          # some seconds, to see whether it runs
+    python experiments/ppo_selfplay.py --name mine                      # a run in runs/mine, from nothing
+    python experiments/ppo_selfplay.py --name pupil --teacher expert    # imitation first, which is much faster
+    python experiments/ppo_selfplay.py --name mine --resume             # go on from the run's checkpoint
 
 Every decision of both players is a sample (see ``spite_env.selfplay``). The details, in the order in which they happen:
 
