@@ -24,6 +24,7 @@ from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable, observation_slices
 from spite_env.policies import Actions, Mask, SeededPolicy
 from spite_env.rules import Rules
+from spite_env.symmetry import Symmetry
 
 #: The weights of the policy ``network``.
 WEIGHTS = Path(__file__).with_name("network.npz")
@@ -54,7 +55,7 @@ class PlainView:
 
     def __init__(self, rules: Rules, encoding: str, side_depth: int) -> None:
         self.table = ActionTable(rules)
-        self.size = ObservationTable(rules, encoding, side_depth).n
+        self.size = self.features = ObservationTable(rules, encoding, side_depth).n
 
     def __call__(self, observation: NDArray[np.uint8], action_mask: Mask) -> View:
         actions = np.broadcast_to(np.arange(self.table.n), action_mask.shape)
@@ -76,6 +77,8 @@ class SortedView:
         side_depth: Side-pile cards that these show below the tops.
 
     Attributes:
+        table: The game's actions.
+        features: Features of an observation.
         size: Number of inputs.
 
     Raises:
@@ -89,39 +92,45 @@ class SortedView:
         self.table = ActionTable(rules)
         observation = ObservationTable(rules, encoding, side_depth)
         self._slices, self._depth = observation.slices, side_depth + 1
-        self._features = observation.n
+        self._symmetry = Symmetry(rules, encoding, side_depth)
+        self.features = observation.n
         self._relative = observation.n + self.table.n
         self.size = self._relative + 6 * rules.center_piles * rules.ranks
         self._ranks = np.arange(1, rules.kinds + 1, dtype=np.uint8)
+        self._places = (rules.kinds + 1) ** np.arange(side_depth + 1)[::-1]
 
     def __call__(self, observation: NDArray[np.uint8], action_mask: Mask) -> View:
-        rules, count = self.rules, len(observation)
-        rows = np.arange(count)[:, None]
-        inputs = np.zeros((count, self.size), np.uint8)
-        inputs[:, : self._features] = observation
-        heights, centers = self._sort_centers(inputs, rows)
-        (tops, sides), _ = (self._sort_sides(inputs, rows, owner) for owner in OWNERS)
-
-        actions = np.empty((count, self.table.n), np.intp)
-        plays = actions[:, : self.table.num_plays].reshape(count, rules.center_piles, self.table.num_sources)
-        plays[:] = centers[:, :, None] * self.table.num_sources
-        plays[:, :, 1 : rules.side_piles + 1] += sides[:, None] + 1
-        plays[:, :, -2:] += rules.side_piles + np.array([1, 2])
-        discards = actions[:, self.table.num_plays : -1].reshape(count, rules.kinds, rules.side_piles)
-        discards[:] = self.table.num_plays + np.arange(rules.kinds)[:, None] * rules.side_piles + sides[:, None]
-        actions[:, -1] = self.table.end_turn
+        rules, count, rows = self.rules, len(observation), np.arange(len(observation))[:, None]
+        heights = self._cards(observation, "center_height")
+        tops = self._cards(observation, "own_side_cards").reshape(count, rules.side_piles, self._depth) @ self._places
+        other = self._cards(observation, "opponent_side_cards").reshape(count, rules.side_piles, self._depth)
+        orders = {"centers": heights, "own_sides": tops, "opponent_sides": other @ self._places}
+        orders = {name: np.argsort(~key, axis=1, kind="stable") for name, key in orders.items()}
+        numbers = np.broadcast_to(np.arange(self.table.n, dtype=np.int16), (count, self.table.n))
+        seen, moved, _ = self._symmetry.apply(observation, numbers, np.zeros(count, np.intp), **orders)
+        actions = moved.astype(np.intp)
+        heights, tops = heights[rows, orders["centers"]], tops[rows, orders["own_sides"]]
 
         mask = np.take_along_axis(action_mask, actions, axis=1)
         same = heights[:, 1:] == heights[:, :-1]
-        mask[:, : self.table.num_plays].reshape(count, rules.center_piles, self.table.num_sources)[:, 1:] &= ~same[
-            :, :, None
-        ]
+        plays = mask[:, : self.table.num_plays].reshape(count, rules.center_piles, self.table.num_sources)
+        plays[:, 1:] &= ~same[:, :, None]
         empty = tops[:, :-1] == 0
-        mask[:, self.table.num_plays : -1].reshape(count, rules.kinds, rules.side_piles)[:, :, 1:] &= ~empty[:, None]
+        discards = mask[:, self.table.num_plays : -1].reshape(count, rules.kinds, rules.side_piles)
+        discards[:, :, 1:] &= ~empty[:, None]
 
-        inputs[:, self._features : self._relative] = mask
+        inputs = np.empty((count, self.size), np.uint8)
+        inputs[:, : self.features] = seen
+        inputs[:, self.features : self._relative] = mask
         self._add_relative(inputs, heights)
         return View(inputs, mask, actions)
+
+    def _cards(self, observation: NDArray[np.uint8], name: str) -> NDArray[np.uint8]:
+        """Return the cards in a slice of one-hot flags, ``(n, cards)``; 0 is none."""
+        flags = np.ascontiguousarray(observation[:, self._slices[name]])
+        kinds = self.rules.kinds
+        cards: NDArray[np.uint8] = flags.reshape(len(flags), flags.shape[1] // kinds, kinds) @ self._ranks
+        return cards
 
     def of_actions(self, view: View, actions: Actions) -> Actions:
         """Return the network's actions that stand for these actions of the game, int ``(n,)``."""
@@ -131,28 +140,6 @@ class SortedView:
             step = np.where(chosen < self.table.num_plays, self.table.num_sources, 1)
             chosen -= step * ~view.mask[rows, chosen]
         return chosen
-
-    def _sort_centers(self, inputs: NDArray[np.uint8], rows: Actions) -> tuple[NDArray[np.uint8], Actions]:
-        """Sort the centre piles in place; return their heights and where each came from, ``(n, center_piles)``."""
-        piles = self.rules.center_piles
-        flags = inputs[:, self._slices["center_height"]].reshape(len(rows), piles, self.rules.kinds)
-        heights = flags @ self._ranks
-        order = np.argsort(~heights, axis=1, kind="stable")
-        for name in ("center_height", "center_wild"):
-            block = inputs[:, self._slices[name]]
-            block[:] = block.reshape(len(rows), piles, block.shape[1] // piles)[rows, order].reshape(block.shape)
-        return heights[rows, order], order
-
-    def _sort_sides(self, inputs: NDArray[np.uint8], rows: Actions, owner: str) -> tuple[NDArray[np.int64], Actions]:
-        """Sort a player's side piles in place; return their tops as one number each, and where each came from."""
-        piles = self.rules.side_piles
-        flags = inputs[:, self._slices[f"{owner}_side_cards"]].reshape(len(rows), piles, self._depth, self.rules.kinds)
-        key = (flags @ self._ranks) @ (self.rules.kinds + 1) ** np.arange(self._depth)[::-1]
-        order = np.argsort(-key, axis=1, kind="stable")
-        for name in ("side_cards", "side_size", "side_rest"):
-            block = inputs[:, self._slices[f"{owner}_{name}"]]
-            block[:] = block.reshape(len(rows), piles, block.shape[1] // piles)[rows, order].reshape(block.shape)
-        return key[rows, order], order
 
     def _add_relative(self, inputs: NDArray[np.uint8], heights: NDArray[np.uint8]) -> None:
         """Flag where each rank is, in the order in which each centre pile will take them."""
@@ -216,7 +203,7 @@ class Network:
         self.about = about
         self.rules = Rules(**about.rules)
         self.view = VIEWS[about.view](self.rules, about.encoding, about.side_depth)
-        self.features = ObservationTable(self.rules, about.encoding, about.side_depth).n
+        self.features = self.view.features
         self.layers = [(np.asarray(weight, np.float32), np.asarray(bias, np.float32)) for weight, bias in layers]
         sizes = [self.view.size, *(bias.size for _, bias in self.layers)]
         shapes = [weight.shape for weight, _ in self.layers]
@@ -246,11 +233,14 @@ class Network:
             raise ValueError(f"{path} is no file of weights: {error}") from error
 
     def save(self, path: str | Path, dtype: Any = np.float16) -> None:
-        """Write a file of weights, with numbers of this type."""
+        """Write a file of weights, with numbers of this type; until it is complete, an old file stays as it was."""
         arrays: dict[str, Any] = {}
         for layer, (weight, bias) in enumerate(self.layers):
             arrays |= {f"weight{layer}": weight.astype(dtype), f"bias{layer}": bias.astype(dtype)}
-        np.savez_compressed(path, about=json.dumps(asdict(self.about)), **arrays)
+        part = Path(f"{path}.part")
+        with part.open("wb") as file:
+            np.savez_compressed(file, about=json.dumps(asdict(self.about)), **arrays)
+        part.replace(path)
 
     def log_probabilities(self, view: View) -> NDArray[np.float32]:
         """Return the logarithms of the probabilities of the network's actions, float32 ``(n, actions)``."""
@@ -296,6 +286,7 @@ class NetworkPolicy(SeededPolicy):
             wanted, given = (", ".join(f"{name}={getattr(r, name)}" for name in names) for r in (trained, rules))
             raise ValueError(f"the network was trained for games with {wanted}, and these have {given}")
         super().reset(rules, num_games, seed)
+        self.observation_table = ObservationTable(rules, about.encoding, about.side_depth)
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`.

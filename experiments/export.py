@@ -55,7 +55,8 @@ def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
     settings = json.loads(state["args"])
     agent = Agent(Args(**settings))
     agent.load_state_dict(state["agent"])
-    return agent.export(), {key: state[key] for key in ("decisions", "seconds", "machine")} | {"settings": settings}
+    notes = ("commands", "decisions", "seconds", "machine", "curve")
+    return agent.export(), {key: state[key] for key in notes} | {"settings": settings}
 
 
 def main(arguments: Sequence[str] | None = None) -> Network:
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> Network:
         network = from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth)
         training = {"decisions": int(model.num_timesteps), "settings": {"seed": model.seed}}
         notes = args.source.with_name("config.json")
-        training |= {"machine": json.loads(notes.read_text())["machine"]} if notes.is_file() else {}
+        training["commands"] = [json.loads(notes.read_text())["machine"]["command"]] if notes.is_file() else []
     network.save(args.target, args.dtype)
     written = Network.load(args.target)
     about = written.about
@@ -101,9 +102,12 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     row = dict(zip(COLUMNS, duel_cells(result), strict=True))
     details = {"machine": machine(), "training": training, "duels": [result.to_dict()]}
     text = write_results(args.target.with_suffix(""), [row], details)
-    text += f"\nTrained with `{training['machine']['command']}`: " if "machine" in training else "\nTrained for "
-    text += f"{training['decisions']:,} decisions, seed {training['settings']['seed']}"
-    text += f", {training['seconds'] / 60:.0f} minutes\n" if "seconds" in training else "\n"
+    text += f"\nTrained for {training['decisions']:,} decisions, seed {training['settings']['seed']}"
+    text += f", {training['seconds'] / 60:.0f} minutes" if "seconds" in training else ""
+    text += "".join(
+        f", {'then' if number else 'by'} `{command}`" for number, command in enumerate(training["commands"])
+    )
+    text += "\n"
     args.target.with_suffix(".md").write_text(text)
     print(text)
     return written

@@ -1,8 +1,9 @@
 """Train a network by playing both seats against itself: proximal policy optimisation in one file.
 
-    python experiments/ppo_selfplay.py --quick              # some seconds, to see whether it runs
-    python experiments/ppo_selfplay.py --name mine          # a run in runs/mine
-    python experiments/ppo_selfplay.py --name mine --resume # go on from its checkpoint
+    python experiments/ppo_selfplay.py --quick                          # some seconds, to see whether it runs
+    python experiments/ppo_selfplay.py --name mine                      # a run in runs/mine, from nothing
+    python experiments/ppo_selfplay.py --name pupil --teacher expert    # imitation first, which is much faster
+    python experiments/ppo_selfplay.py --name mine --resume             # go on from the run's checkpoint
 
 Every decision of both players is a sample (see ``spite_env.selfplay``). The details, in the order in which they happen:
 
@@ -218,11 +219,13 @@ class Trainer:
         self.optimizer = torch.optim.Adam(self.agent.parameters(), lr=args.lr, eps=1e-5, fused=True)
         self.iteration, self.seconds = 0, 0.0
         self.curve: list[dict[str, float]] = []
+        self.commands: list[str] = []
         per_rollout = args.games * args.rollout
         self.lessons = -(-args.lessons // per_rollout) if args.teacher else 0
         self.iterations = self.lessons + -(-args.decisions // per_rollout)
         if args.resume and (self.folder / "checkpoint.pt").exists():
             self.load()
+        self.commands.append(machine()["command"])
         (self.folder / "config.json").write_text(
             json.dumps({**dataclasses.asdict(args), "machine": machine()}, indent=2, default=str) + "\n"
         )
@@ -245,7 +248,8 @@ class Trainer:
         self.anchor.load_state_dict(state["anchor"])
         self.optimizer.load_state_dict(state["optimizer"])
         torch.set_rng_state(state["random"])
-        self.iteration, self.seconds, self.curve = state["iteration"], state["seconds"], state["curve"]
+        self.iteration, self.seconds = state["iteration"], state["seconds"]
+        self.curve, self.commands = state["curve"], state["commands"]
 
     def save(self) -> None:
         """Write the checkpoint, and the weights for ``agents.network``."""
@@ -257,6 +261,7 @@ class Trainer:
             "iteration": self.iteration,
             "seconds": self.seconds,
             "curve": self.curve,
+            "commands": self.commands,
             "decisions": self.decisions,
             "args": json.dumps(dataclasses.asdict(self.args), default=str),
             "machine": machine(),
@@ -450,6 +455,7 @@ class Trainer:
         details = {
             "machine": machine(),
             "settings": json.loads(json.dumps(dataclasses.asdict(self.args), default=str)),
+            "commands": self.commands,
             "decisions": self.decisions,
             "training_seconds": round(self.seconds, 1),
             "duels": [result.to_dict() for result in results],

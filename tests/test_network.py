@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +25,21 @@ def some_network(rules: Rules, view: str = "sorted", activation: str = "relu", s
     kind = {"sorted": SortedView, "plain": PlainView}[view](rules, "onehot", 3)
     rng = np.random.default_rng(seed)
     sizes = [kind.size, 24, 16, kind.table.n]
-    layers = [(rng.normal(size=pair) / pair[0] ** 0.3, rng.normal(size=pair[1])) for pair in zip(sizes, sizes[1:])]  # noqa: B905, RUF007
+    layers = [(rng.normal(size=pair) / pair[0] ** 0.3, rng.normal(size=pair[1])) for pair in pairwise(sizes)]
     return Network(about, layers)
 
 
-def permuted(game: Game, rng: np.random.Generator) -> tuple[Game, list[list[int]], list[list[list[int]]]]:
-    """Return the games with their piles in another order, and that order: of the centre piles, of each player's."""
-    positions, orders, sides = [], [], []
+def permuted(game: Game, rng: np.random.Generator) -> tuple[Game, list[list[int]]]:
+    """Return the games with their piles in other orders, and those of the centre piles."""
+    positions, orders = [], []
     for index in range(game.num_games):
         position = game.position(index)
         order = rng.permutation(game.rules.center_piles).tolist()
-        of_player = [rng.permutation(game.rules.side_piles).tolist() for _ in range(2)]
         position["centers"] = [position["centers"][center] for center in order]
-        position["sides"] = [
-            [piles[side] for side in order] for piles, order in zip(position["sides"], of_player, strict=True)
-        ]
+        position["sides"] = [[piles[side] for side in rng.permutation(len(piles))] for piles in position["sides"]]
         positions.append(position)
         orders.append(order)
-        sides.append(of_player)
-    return Game.from_positions(game.rules, positions), orders, sides
+    return Game.from_positions(game.rules, positions), orders
 
 
 def tops(game: Game, index: int) -> list[tuple[str, ...]]:
@@ -54,7 +51,7 @@ def tops(game: Game, index: int) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 def test_the_sorted_view_does_not_depend_on_the_order_of_piles(rules: Rules) -> None:
     game = played_games(rules, 60, 1, 60)
-    other, orders, _ = permuted(game, np.random.default_rng(2))
+    other, orders = permuted(game, np.random.default_rng(2))
     view = SortedView(rules, "onehot", 3)
     views = [view(batch.observe(), batch.legal_actions()) for batch in (game, other)]
     compared = 0
@@ -184,6 +181,7 @@ def test_foreign_games_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"was trained for games with ranks=3.*and these have ranks=12"):
         policy.reset(Rules(), 1, 0)
     policy.reset(replace(Rules.mini(), first_player=1, max_steps=9), 1, 0)
+    assert duel(policy, "random", "mini", games=4, encoding="compact", side_depth=0).games == 4  # it asks for its own
     game = Game("mini", encoding="compact")
     with pytest.raises(ValueError, match=r"trained with \d+ features \(encoding='onehot', side_depth=3\)"):
         policy.act(game.observe(), game.legal_actions(), None, np.arange(1))
@@ -284,7 +282,7 @@ def test_training_repeats_resumes_and_exports(tmp_path: Path, capsys: pytest.Cap
     np.testing.assert_allclose(np.exp(network.log_probabilities(seen)), expected, atol=2e-3)
     told = (tmp_path / "out.md").read_text()
     assert told in capsys.readouterr().out
-    assert "7,168 decisions, seed 1, 0 minutes" in told
+    assert "7,168 decisions, seed 1, 0 minutes, by `python" in told
     for arguments, message in (
         (["none.pt", "out.npz"], "there is no file none.pt"),
         (["model.bin", "out.npz"], "model.bin should end in .pt or .zip"),
