@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spite_env import streams
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.policies import Actions, Mask
@@ -136,9 +137,8 @@ class ExpertPolicy:
         needed &= (card > 0) & (card < rules.kinds)
         self._rank_set = np.array([0, *(0xF << 4 * rank for rank in range(rules.ranks)), 0], np.uint64)
         self._needed = np.bitwise_or.reduce(self._rank_set[rank * needed], axis=0)
-        random = np.random.default_rng(0)
-        self._card_key = random.integers(1 << 64, size=rules.kinds + 1, dtype=np.uint64)
-        self._height_key = random.integers(1 << 64, size=rules.ranks, dtype=np.uint64)
+        keys = streams.words(np.zeros(1, np.uint64), rules.kinds + 1 + rules.ranks)[0]
+        self._card_key, self._height_key = keys[: rules.kinds + 1], keys[rules.kinds + 1 :]
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
@@ -168,7 +168,6 @@ class ExpertPolicy:
         payoff_size, hand = part("own_payoff_size")[0], part("own_hand")
         kings = hand[-1].astype(np.intp) + (sides == rules.kinds).sum(axis=(0, 1))
         opponent_payoff = part("opponent_payoff_top")[0]
-        opponent_ranks = np.bitwise_or.reduce(self._rank_set[side_cards("opponent")], axis=(0, 1))
         return _View(
             payoff=part("own_payoff_top")[0],
             payoff_size=payoff_size,
@@ -178,9 +177,30 @@ class ExpertPolicy:
             sides=sides,
             below=below,
             side_key=key ^ key >> np.uint64(31),
-            opponent_gap=_size(self._needed[:, opponent_payoff] & ~opponent_ranks),
+            opponent_gap=self._open_gap(side_cards("opponent"), opponent_payoff),
             most_kings=np.where(payoff_size == 1, kings, np.minimum(kings, self.weights.most_kings)),
         )
+
+    def _open_gap(self, sides: Array, payoff: Array) -> Array:
+        """Return how many ranks the side piles lack on the way to a pay-off card, int ``(heights, games)``.
+
+        A card counts if it is on top once its rank is needed; a king on top stands for a rank that no other top has.
+        """
+        ranks, (piles, depth, games) = self.rules.ranks, sides.shape
+        cards = np.concatenate((sides, np.zeros_like(sides[:, :1])), axis=1).reshape(-1)
+        at = np.arange(piles)[:, None] * (depth + 1) * games + np.arange(games)
+        at = np.repeat(at[None], ranks, axis=0)
+        gap = np.zeros((ranks, games), np.intp)
+        going = np.broadcast_to(payoff <= ranks, gap.shape)
+        for played in range(ranks):
+            need = ((np.arange(ranks) + played) % ranks + 1).astype(np.uint8)[:, None]
+            going = going & (need != payoff)
+            tops = cards[at]
+            used = tops == need[:, None]
+            used |= ~used.any(axis=1, keepdims=True) & (tops == self.rules.kinds)
+            gap += going & ~used.any(axis=1)
+            at += used * games
+        return gap
 
     # The turn's plays
 
