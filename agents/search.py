@@ -1,0 +1,178 @@
+"""Search over sampled worlds: what is hidden is dealt anew many times, and every candidate move is tried in each deal.
+
+For a decision, games that fit what the player knows are sampled (see :mod:`spite_env.information`); in each of them all
+candidates are played out with the same shuffles to come, by a fast policy for both sides, for some turns; who leads
+then is estimated. All rollouts of all games are one batch. Candidates are halved from round to round, so that the good
+ones get most of the rollouts (sequential halving: Karnin, Koren and Somekh, 2013). The move of the prior policy stands
+unless another one is better by more than chance explains.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.playout import rank_sets
+from spite_env import streams
+from spite_env.game import Game
+from spite_env.information import InformationSets
+from spite_env.observation import ObservationTable
+from spite_env.policies import Actions, Mask, Policy, SeededPolicy, make_policy
+from spite_env.rules import Rules, checked_integer
+
+Values = NDArray[np.float64]
+
+#: What a king in the hand, and a rank that is missing on the way to the pay-off card, are worth in pay-off cards.
+KING, GAP = 0.85, 0.5
+
+
+class SearchPolicy(SeededPolicy):
+    """Rollouts of candidate moves in sampled worlds.
+
+    Args:
+        rollouts: Rollouts for each move.
+        milliseconds: Time for each decision of the batch instead, which isn't reproducible.
+        prior: The policy whose move stands if none is better, or its name.
+        rollout: The policy that plays the rollouts, or its name.
+        turns: Turns that a rollout looks ahead, the present one included; an even number.
+        confidence: Standard errors by which a move must be better than the prior's.
+    """
+
+    def __init__(
+        self,
+        rollouts: int = 256,
+        milliseconds: int | None = None,
+        *,
+        prior: str | Policy = "agents.playout:PlayoutPolicy",
+        rollout: str | Policy = "agents.playout:PlayoutPolicy",
+        turns: int = 6,
+        confidence: float = 1.0,
+    ) -> None:
+        self.rollouts = checked_integer("rollouts", rollouts, 1)
+        self.milliseconds = None if milliseconds is None else checked_integer("milliseconds", milliseconds, 1)
+        self.turns = checked_integer("turns", turns, 1)
+        self.confidence = confidence
+        self._prior, self._rollout = make_policy(prior), make_policy(rollout)
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games, see :class:`~spite_env.policies.Policy`."""
+        super().reset(rules, num_games, seed)
+        self._observation = ObservationTable(rules, "compact", 7)
+        self._shallow = ObservationTable(rules, "compact", 0)
+        self._sets = rank_sets(rules)
+        self._prior.reset(rules, num_games, seed)
+        self._rollout.reset(rules, 1, seed)
+
+    def act(
+        self, observation: NDArray[np.uint8], action_mask: Mask, infosets: InformationSets | None, indices: Actions
+    ) -> Actions:
+        """Choose actions, see :class:`~spite_env.policies.Policy`."""
+        assert infosets is not None
+        seeds = streams.combine(self._seeds[indices], self._decisions[indices])
+        self._decisions[indices] += np.uint64(1)
+        view = infosets.sample(1, seeds)
+        view.observation = self._observation
+        chosen = self._prior.act(view.observe(), action_mask, None, indices)
+        candidates = self._candidates(view, action_mask)
+        candidates[np.arange(len(chosen)), chosen] = True
+        (games,) = np.nonzero(candidates.sum(axis=1) > 1)
+        if games.size:
+            chosen[games] = self._best(infosets.select(games), seeds[games], candidates[games], chosen[games])
+        return chosen
+
+    def _candidates(self, view: Game, action_mask: Mask) -> Mask:
+        """Return the actions worth trying: none where the pay-off card fits, and one of those that come to the same."""
+        s, table, rules = view.state, view.actions, view.rules
+        candidates = action_mask.copy()
+        plays = candidates[:, : table.num_plays].reshape(-1, rules.center_piles, table.num_sources)
+        for center in range(1, rules.center_piles):
+            plays[:, center] &= (s.center_size[:center] != s.center_size[center]).all(axis=0)[:, None]
+        discards = candidates[:, table.num_plays : table.end_turn].reshape(-1, rules.kinds, rules.side_piles)
+        empty = s.pile_size[s.player, 1:, np.arange(view.num_games)] == 0
+        discards &= ~(empty & (empty.cumsum(axis=1) > 1))[:, None]
+        payoff = plays[:, :, 0].any(axis=1)
+        candidates[payoff] = False
+        return candidates
+
+    def _best(self, infosets: InformationSets, seeds: streams.Words, candidates: Mask, prior: Actions) -> Actions:
+        """Return the best candidate of each game."""
+        arm_game, arm_action = np.nonzero(candidates)
+        is_prior = prior[arm_game] == arm_action
+        rounds = np.ceil(np.log2(candidates.sum(axis=1))).astype(np.intp)
+        kept = np.ones(arm_game.size, np.bool_)
+        tries, total, squares = np.zeros((3, arm_game.size))
+        for number in range(int(rounds.max())):
+            arms = np.flatnonzero(kept & (rounds[arm_game] > number))
+            game = arm_game[arms]
+            counts = np.bincount(game, minlength=len(candidates))
+            worlds = np.maximum(self.rollouts // np.maximum(rounds * counts, 1), 1)
+            k = int(worlds[game].max())
+            deals = infosets.sample(k, streams.combine(seeds, number))
+            # A row for each arm and each world of its game; what counts is by how much it is better than the prior's.
+            repeats = worlds[game]
+            firsts = np.cumsum(repeats) - repeats
+            row_arm = np.repeat(np.arange(arms.size), repeats)
+            row_world = np.arange(row_arm.size) - firsts[row_arm]
+            value = self._play_out(deals.copy(game[row_arm] * k + row_world), arm_action[arms[row_arm]])
+            first_of_prior = np.zeros(len(candidates), np.intp)
+            first_of_prior[game[is_prior[arms]]] = firsts[is_prior[arms]]
+            value -= value[first_of_prior[game[row_arm]] + row_world]
+            tries[arms] += repeats
+            total[arms] += np.bincount(row_arm, value)
+            squares[arms] += np.bincount(row_arm, value**2)
+            # The better half goes on, and the prior's choice.
+            order = arms[np.lexsort((-(total / np.maximum(tries, 1))[arms], game))]
+            place = np.arange(order.size) - (np.cumsum(counts) - counts)[game]
+            kept[order] = (place < (counts[game] + 1) // 2) | is_prior[order]
+        mean = total / tries
+        error = np.sqrt(np.maximum(squares / tries - mean**2, 0) / tries)
+        surplus = np.where(is_prior, 0.0, mean - self.confidence * error)
+        surplus[~kept] = -np.inf
+        best = np.lexsort((surplus, arm_game))[np.cumsum(candidates.sum(axis=1)) - 1]
+        return arm_action[best]
+
+    def _play_out(self, game: Game, actions: Actions) -> Values:
+        """Make these moves, play on, and return the values for those who were to move."""
+        game.observation = self._shallow
+        policy, viewer = self._rollout, game.state.player.copy()
+        value = np.zeros(game.num_games)
+        rows, turn = np.arange(game.num_games), np.zeros(game.num_games, np.intp)
+        game.step(actions)
+        mover = viewer
+        live = rows
+        while True:
+            turn[live] += game.state.player[live] != mover
+            going = ~game.state.over & (turn < self.turns)
+            live = np.flatnonzero(going)
+            if live.size < 0.7 * going.size:
+                done = np.flatnonzero(~going)
+                value[rows[done]] = self._value(game, viewer, done)
+                if not live.size:
+                    return value
+                game, viewer, rows, turn = game.copy(live), viewer[live], rows[live], turn[live]
+                live = np.arange(live.size)
+            mover = game.state.player[live]
+            mask = game.legal_actions()
+            whole = live.size == game.num_games
+            actions = policy.act(
+                game.observe(indices=None if whole else live), mask if whole else mask[live], None, live
+            )
+            game.step(actions, None if whole else live)
+
+    def _value(self, game: Game, viewer: NDArray[np.uint8], at: Actions) -> Values:
+        """Return what some games are worth to their viewers, from -1 (lost) to 1 (won)."""
+        s = game.state
+        winner = s.winner[at]
+        value = np.where(winner < 0, 0.0, np.where(winner == viewer[at], 1.0, -1.0))
+        going = np.flatnonzero(~s.over[at])
+        at, viewer = at[going], viewer[at[going]]
+        lead = self._standing(game, viewer, at) - self._standing(game, 1 - viewer, at)
+        value[going] = np.tanh(0.65 * lead / np.sqrt(s.pile_size[:, 0, at].sum(axis=0, dtype=np.float64) + 1))
+        return value
+
+    def _standing(self, game: Game, player: NDArray[np.uint8], at: Actions) -> Values:
+        """Return how well a player stands, in pay-off cards."""
+        s, sets = game.state, self._sets
+        hand, tops = s.hand[player, :, at].T, s.pile_top[player, :, at].T.astype(np.intp)
+        needed = sets.needed[s.center_size[:, at], tops[0]] & ~(sets.of_tally(hand) | sets.of_cards(tops[1:]))
+        return KING * hand[-1] - GAP * sets.size[needed].min(axis=0) - s.pile_size[player, 0, at]
