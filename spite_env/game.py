@@ -210,17 +210,28 @@ class Game:
             self._mask.flags.writeable = False
         return self._mask.T
 
-    def observe(self, viewer: int | None = None, indices: ArrayLike | None = None) -> Bytes:
+    def observe(
+        self, viewer: int | None = None, indices: ArrayLike | None = None, table: ObservationTable | None = None
+    ) -> Bytes:
         """Return what the mover sees in all games (or in those in ``indices``), or what player ``viewer`` sees.
 
+        Args:
+            viewer: 0, 1 or None (each game's mover).
+            indices: The games; default: all.
+            table: Another layout than :attr:`observation`, for the same rules.
+
         Returns:
-            uint8 ``(games, features)``, described by :attr:`observation`; a new array, stored feature by feature (its
-            transpose is C-contiguous).
+            uint8 ``(games, features)``, described by the table; a new array, stored feature by feature (its transpose
+            is C-contiguous).
         """
         if viewer is not None and (isinstance(viewer, (bool, float)) or viewer not in (0, 1)):
             raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1 or None (the mover)")
         games = None if indices is None else self._checked_games(indices, repeats=True)
-        return self.observation.encode(self.state, viewer, games)
+        if table is None:
+            table = self.observation
+        elif table.rules != self.rules:
+            raise ValueError(f"the observation table is one for {table.rules}; this game's rules are {self.rules}")
+        return table.encode(self.state, viewer, games)
 
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""

@@ -30,7 +30,9 @@ class Policy(Protocol):
     """What plays one side of a batch of games.
 
     A policy that ignores observations may say so with an attribute ``needs_observation = False``: it is then given
-    zeros, and saves the time that encoding takes.
+    zeros, and saves the time that encoding takes. One that reads a certain layout keeps the
+    :class:`~spite_env.observation.ObservationTable` in an attribute ``observation_table``, made by its ``reset``: it
+    is then given observations of that layout, whatever the game's own is.
     """
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
@@ -74,7 +76,7 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
         ValueError: it returned something else; the message names the policy.
     """
     if getattr(policy, "needs_observation", True):
-        observation = game.observe(indices=games)
+        observation = game.observe(indices=games, table=getattr(policy, "observation_table", None))
     else:
         observation = np.broadcast_to(np.uint8(0), (games.size, game.observation.n))
     mask = game.legal_actions(games)

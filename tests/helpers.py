@@ -192,6 +192,21 @@ def random_position(rules: Rules, rng: random.Random) -> Position:
     }
 
 
+def rehidden(position: Position, viewer: int, rng: random.Random) -> Position:
+    """Return a position with all that a viewer can't see dealt anew, every pile as large as before."""
+    other_hand = position["hands"][1 - viewer]
+    hidden = [*other_hand, *position["stock"], *(card for pile in position["payoff"] for card in pile[:-1])]
+    rng.shuffle(hidden)
+
+    def take(count: int) -> list[str]:
+        return [hidden.pop() for _ in range(count)]
+
+    hands = list(position["hands"])
+    hands[1 - viewer] = take(len(other_hand))
+    payoff = [take(len(pile) - 1) + pile[-1:] for pile in position["payoff"]]
+    return position | {"hands": hands, "payoff": payoff, "stock": take(len(position["stock"]))}
+
+
 @st.composite
 def any_rules(draw: st.DrawFn) -> Rules:
     """Draw rules in which every field takes all kinds of values."""

@@ -7,26 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from helpers import ALL_PRESETS, PLAYERS, SHORT_MATCH, Position, played_games, random_position
+from helpers import ALL_PRESETS, PLAYERS, SHORT_MATCH, Position, played_games, random_position, rehidden
 from spite_env import Game, Rules
 from spite_env.rules import PRESETS
 
 VARIANTS = {**dict(zip(PRESETS, ALL_PRESETS, strict=True)), "match": SHORT_MATCH}
-
-
-def rehidden(position: Position, viewer: int, rng: random.Random) -> Position:
-    """Return a position with all that a viewer can't see dealt anew, every pile as large as before."""
-    other_hand = position["hands"][1 - viewer]
-    hidden = [*other_hand, *position["stock"], *(card for pile in position["payoff"] for card in pile[:-1])]
-    rng.shuffle(hidden)
-
-    def take(count: int) -> list[str]:
-        return [hidden.pop() for _ in range(count)]
-
-    hands = list(position["hands"])
-    hands[1 - viewer] = take(len(other_hand))
-    payoff = [take(len(pile) - 1) + pile[-1:] for pile in position["payoff"]]
-    return position | {"hands": hands, "payoff": payoff, "stock": take(len(position["stock"]))}
 
 
 def assert_nothing_leaks(rules: Rules, positions: list[Position], seed: int, encoding: str) -> int:
