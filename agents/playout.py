@@ -66,14 +66,14 @@ def rank_sets(rules: Rules) -> RankSets:
 class PlayoutPolicy:
     """Plays the pay-off card, heads for it by the shortest way that tops, hand and two kings allow, and tidies up.
 
-    It is deterministic. Observations must be ``"compact"``, with any number of side cards.
+    It is deterministic, and looks at no side-pile card but the tops.
     """
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
         self.rules = rules
         self.actions = ActionTable(rules)
-        self._slices: dict[int, dict[str, slice]] = {}
+        self.observation_table = ObservationTable(rules, "compact", 0)
         self._sets = rank_sets(rules)
         self._discard_value = self._discards()
 
@@ -92,13 +92,13 @@ class PlayoutPolicy:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
         rules, table, natural = self.rules, self.actions, observation.T
         count = natural.shape[1]
-        part = self._parts(len(natural))
+        part = self.observation_table.slices
         game = np.arange(count)
         payoff, rival = natural[part["own_payoff_top"]][0], natural[part["opponent_payoff_top"]][0]
         height = natural[part["center_height"]]
         hand = natural[part["own_hand"]]
-        tops = natural[part["own_side_cards"]].reshape(rules.side_piles, -1, count)[:, 0]
-        rival_tops = natural[part["opponent_side_cards"]].reshape(rules.side_piles, -1, count)[:, 0]
+        tops = natural[part["own_side_cards"]]
+        rival_tops = natural[part["opponent_side_cards"]]
         kings = hand[-1]
 
         held, on_sides = self._sets.of_tally(hand), self._sets.of_cards(tops)
@@ -170,11 +170,3 @@ class PlayoutPolicy:
         score[np.broadcast_to((cards == 0)[:, None], score.shape)] = -2000
         best = score.reshape(-1, games.size).argmax(axis=0)
         return np.where(action_mask[games, table.end_turn], table.end_turn, table.num_plays + best)
-
-    def _parts(self, features: int) -> dict[str, slice]:
-        """Return where each part of a compact observation is."""
-        if features not in self._slices:
-            shallow = ObservationTable(self.rules, "compact", 0).n
-            depth = (features - shallow) // (2 * self.rules.side_piles)
-            self._slices[features] = ObservationTable(self.rules, "compact", depth).slices
-        return self._slices[features]

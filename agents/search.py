@@ -9,6 +9,10 @@ unless another one is better by more than chance explains.
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +21,7 @@ from spite_env import streams
 from spite_env.game import Game
 from spite_env.information import InformationSets
 from spite_env.observation import ObservationTable
-from spite_env.policies import Actions, Mask, Policy, SeededPolicy, make_policy
+from spite_env.policies import Actions, Mask, Policy, SeededPolicy, decide, make_policy
 from spite_env.rules import Rules, checked_integer
 
 Values = NDArray[np.float64]
@@ -31,7 +35,8 @@ class SearchPolicy(SeededPolicy):
 
     Args:
         rollouts: Rollouts for each move.
-        milliseconds: Time for each decision of the batch instead, which isn't reproducible.
+        milliseconds: Time for each move instead: as many rollouts as the last move's speed lets expect. That isn't
+            reproducible.
         prior: The policy whose move stands if none is better, or its name.
         rollout: The policy that plays the rollouts, or its name.
         turns: Turns that a rollout looks ahead, the present one included; an even number.
@@ -43,41 +48,63 @@ class SearchPolicy(SeededPolicy):
         rollouts: int = 256,
         milliseconds: int | None = None,
         *,
-        prior: str | Policy = "agents.playout:PlayoutPolicy",
-        rollout: str | Policy = "agents.playout:PlayoutPolicy",
+        prior: str | Policy = "expert",
+        rollout: str | Policy = "playout",
         turns: int = 6,
         confidence: float = 1.0,
     ) -> None:
         self.rollouts = checked_integer("rollouts", rollouts, 1)
         self.milliseconds = None if milliseconds is None else checked_integer("milliseconds", milliseconds, 1)
         self.turns = checked_integer("turns", turns, 1)
+        if self.turns % 2:
+            raise ValueError(f"turns={turns!r} is not allowed; both players get equally many, so it is an even number")
+        if not confidence >= 0:
+            raise ValueError(f"confidence={confidence!r} is not allowed; it is 0 or more")
         self.confidence = confidence
         self._prior, self._rollout = make_policy(prior), make_policy(rollout)
+        self._speed = 2.0  # rollouts a millisecond
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
         super().reset(rules, num_games, seed)
-        self._observation = ObservationTable(rules, "compact", 7)
-        self._shallow = ObservationTable(rules, "compact", 0)
         self._sets = rank_sets(rules)
         self._prior.reset(rules, num_games, seed)
-        self._rollout.reset(rules, 1, seed)
+        self._game_rules = rules.replace(match_points=None)  # a match is searched game by game
+        self._rollout.reset(self._game_rules, 1, seed)
+
+    @property
+    def needs_observation(self) -> bool:  # type: ignore[override]
+        """Whether the prior needs observations."""
+        return getattr(self._prior, "needs_observation", True)
+
+    @property
+    def observation_table(self) -> ObservationTable | None:
+        """The layout that the prior reads."""
+        return getattr(self._prior, "observation_table", None)
 
     def act(
         self, observation: NDArray[np.uint8], action_mask: Mask, infosets: InformationSets | None, indices: Actions
     ) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
-        assert infosets is not None
+        if infosets is None:
+            raise ValueError("the search needs infosets, to sample what is hidden")
         seeds = streams.combine(self._seeds[indices], self._decisions[indices])
         self._decisions[indices] += np.uint64(1)
         view = infosets.sample(1, seeds)
-        view.observation = self._observation
-        chosen = self._prior.act(view.observe(), action_mask, None, indices)
+        chosen = self._prior.act(
+            view.observe(table=getattr(self._prior, "observation_table", None)), action_mask, None, indices
+        )
         candidates = self._candidates(view, action_mask)
         candidates[np.arange(len(chosen)), chosen] = True
         (games,) = np.nonzero(candidates.sum(axis=1) > 1)
         if games.size:
-            chosen[games] = self._best(infosets.select(games), seeds[games], candidates[games], chosen[games])
+            started = time.perf_counter()
+            rollouts = self.rollouts if self.milliseconds is None else max(1, int(self._speed * self.milliseconds))
+            bar = _progress_bar(rollouts * games.size)
+            best = self._best(infosets.select(games), seeds[games], candidates[games], chosen[games], rollouts, bar)
+            chosen[games] = best
+            bar.close()
+            self._speed = rollouts * games.size / (time.perf_counter() - started) / 1000
         return chosen
 
     def _candidates(self, view: Game, action_mask: Mask) -> Mask:
@@ -94,7 +121,15 @@ class SearchPolicy(SeededPolicy):
         candidates[payoff] = False
         return candidates
 
-    def _best(self, infosets: InformationSets, seeds: streams.Words, candidates: Mask, prior: Actions) -> Actions:
+    def _best(
+        self,
+        infosets: InformationSets,
+        seeds: streams.Words,
+        candidates: Mask,
+        prior: Actions,
+        rollouts: int,
+        bar: Any,
+    ) -> Actions:
         """Return the best candidate of each game."""
         arm_game, arm_action = np.nonzero(candidates)
         is_prior = prior[arm_game] == arm_action
@@ -105,15 +140,16 @@ class SearchPolicy(SeededPolicy):
             arms = np.flatnonzero(kept & (rounds[arm_game] > number))
             game = arm_game[arms]
             counts = np.bincount(game, minlength=len(candidates))
-            worlds = np.maximum(self.rollouts // np.maximum(rounds * counts, 1), 1)
+            worlds = np.maximum(rollouts // np.maximum(rounds * counts, 1), 1)
             k = int(worlds[game].max())
             deals = infosets.sample(k, streams.combine(seeds, number))
+            deals.rules = self._game_rules
             # A row for each arm and each world of its game; what counts is by how much it is better than the prior's.
             repeats = worlds[game]
             firsts = np.cumsum(repeats) - repeats
             row_arm = np.repeat(np.arange(arms.size), repeats)
             row_world = np.arange(row_arm.size) - firsts[row_arm]
-            value = self._play_out(deals.copy(game[row_arm] * k + row_world), arm_action[arms[row_arm]])
+            value = self._play_out(deals.copy(game[row_arm] * k + row_world), arm_action[arms[row_arm]], bar)
             first_of_prior = np.zeros(len(candidates), np.intp)
             first_of_prior[game[is_prior[arms]]] = firsts[is_prior[arms]]
             value -= value[first_of_prior[game[row_arm]] + row_world]
@@ -131,10 +167,9 @@ class SearchPolicy(SeededPolicy):
         best = np.lexsort((surplus, arm_game))[np.cumsum(candidates.sum(axis=1)) - 1]
         return arm_action[best]
 
-    def _play_out(self, game: Game, actions: Actions) -> Values:
+    def _play_out(self, game: Game, actions: Actions, bar: Any) -> Values:
         """Make these moves, play on, and return the values for those who were to move."""
-        game.observation = self._shallow
-        policy, viewer = self._rollout, game.state.player.copy()
+        viewer = game.state.player.copy()
         value = np.zeros(game.num_games)
         rows, turn = np.arange(game.num_games), np.zeros(game.num_games, np.intp)
         game.step(actions)
@@ -147,17 +182,13 @@ class SearchPolicy(SeededPolicy):
             if live.size < 0.7 * going.size:
                 done = np.flatnonzero(~going)
                 value[rows[done]] = self._value(game, viewer, done)
+                bar.update(done.size)
                 if not live.size:
                     return value
                 game, viewer, rows, turn = game.copy(live), viewer[live], rows[live], turn[live]
                 live = np.arange(live.size)
             mover = game.state.player[live]
-            mask = game.legal_actions()
-            whole = live.size == game.num_games
-            actions = policy.act(
-                game.observe(indices=None if whole else live), mask if whole else mask[live], None, live
-            )
-            game.step(actions, None if whole else live)
+            game.step(decide(self._rollout, "rollout", game, live), live)
 
     def _value(self, game: Game, viewer: NDArray[np.uint8], at: Actions) -> Values:
         """Return what some games are worth to their viewers, from -1 (lost) to 1 (won)."""
@@ -176,3 +207,12 @@ class SearchPolicy(SeededPolicy):
         hand, tops = s.hand[player, :, at].T, s.pile_top[player, :, at].T.astype(np.intp)
         needed = sets.needed[s.center_size[:, at], tops[0]] & ~(sets.of_tally(hand) | sets.of_cards(tops[1:]))
         return KING * hand[-1] - GAP * sets.size[needed].min(axis=0) - s.pile_size[player, 0, at]
+
+
+def _progress_bar(total: int) -> Any:
+    """Return a bar that shows up on a terminal after a second; where tqdm is missing, one that never does."""
+    try:
+        from tqdm import tqdm  # type: ignore[import-untyped]
+    except ImportError:
+        return SimpleNamespace(update=lambda count: None, close=lambda: None)
+    return tqdm(total=total, unit=" rollouts", delay=1, leave=False, disable=None)
