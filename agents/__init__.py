@@ -1,4 +1,9 @@
 """Agents beyond random and greedy, by name."""
 
 #: Where each agent is, imported only when it is asked for.
-AGENTS = {"expert": "agents.expert:ExpertPolicy", "hoarder": "agents.hoarder:HoarderPolicy"}
+AGENTS = {
+    "expert": "agents.expert:ExpertPolicy",
+    "hoarder": "agents.hoarder:HoarderPolicy",
+    "playout": "agents.playout:PlayoutPolicy",
+    "search": "agents.search:SearchPolicy",
+}

@@ -25,6 +25,7 @@ Afterwards it is an approximation in three points:
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,12 @@ class InformationSets:
         self._game = game
         self._games = games
         self._viewers = game.state.player[games]
+
+    def select(self, places: NDArray[np.integer]) -> InformationSets:
+        """Return those of some of the ``n`` games, given by their places from 0 to ``n - 1``."""
+        selected = copy.copy(self)
+        selected._games, selected._viewers = self._games[places], self._viewers[places]
+        return selected
 
     def sample(self, k: int, rng: np.random.Generator | Sequence[int] | NDArray[np.integer]) -> Game:
         """Return a batch of games that fit what the players to move know.
