@@ -10,9 +10,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from spite_env import __version__
+from spite_env.arena import ON_ERROR, duel
 from spite_env.observation import ENCODINGS
 from spite_env.rewards import REWARDS
 from spite_env.rules import PRESETS, Rules
+from spite_env.sequential import SequentialTest
+
+#: Games that a duel plays by default, and the most that it plays until it is decided.
+GAMES, MOST_GAMES = 1000, 100_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,14 +38,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     playing.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="change a field of the rules (repeatable)"
     )
-    playing.add_argument("--seed", type=int, default=0, help="pair 0 has this seed (default: %(default)s)")
-    playing.add_argument("--games", type=int, default=1000, help="games to play, an even number (default: %(default)s)")
+    playing.add_argument("--seed", type=int, default=0, help="determines all games (default: %(default)s)")
+    playing.add_argument(
+        "--on-error", default="stop", choices=ON_ERROR, help="a policy that misbehaves does this (default: %(default)s)"
+    )
+    playing.add_argument("--time-limit", type=float, metavar="SECONDS", help="for a decision (default: none)")
+    playing.add_argument("--json", action="store_true", help="print the result as JSON")
 
-    duel = commands.add_parser("duel", parents=[playing], help="play two policies against each other on paired deals")
-    duel.add_argument("policies", nargs=2, metavar="POLICY", help="a name, or package.module:name")
-    duel.add_argument("--json", action="store_true", help="print the result as JSON")
-    duel.add_argument("--records", metavar="FILE", help="write every game to FILE, one JSON record a line")
-    duel.set_defaults(run=_duel)
+    duels = commands.add_parser("duel", parents=[playing], help="play two policies against each other on paired deals")
+    duels.add_argument("policies", nargs=2, metavar="POLICY", help="a name, or package.module:name")
+    duels.add_argument(
+        "--games",
+        type=int,
+        help=f"games to play, an even number; with --until-decided the most (default: {GAMES}, then {MOST_GAMES})",
+    )
+    duels.add_argument(
+        "--until-decided",
+        action="store_true",
+        help="stop when one policy is shown better, or both equal within the margin",
+    )
+    for name, meaning in (
+        ("margin", "the (wins - losses) / games that counts as equal"),
+        ("alpha", "most probability of calling a policy better that is not"),
+        ("beta", "most probability of calling policies equal that are the margin apart"),
+    ):
+        default = getattr(SequentialTest, name)
+        duels.add_argument(f"--{name}", type=float, help=f"for --until-decided: {meaning} (default: {default})")
+    duels.add_argument("--records", metavar="FILE", help="write every game to FILE, one JSON record a line")
+    duels.set_defaults(run=_duel)
 
     verify = commands.add_parser("verify", help="replay game records and judge them")
     verify.add_argument("file", metavar="FILE")
@@ -90,15 +115,30 @@ def parse_rules(preset: str, changes: Sequence[str]) -> Rules:
 
 
 def _duel(options: argparse.Namespace) -> int:
-    from spite_env.arena import duel
     from spite_env.record import record_writer
     from spite_env.tables import make_console, print_duels
 
     console = None if options.json else make_console()
     rules = parse_rules(options.rules, options.set)
     first, second = options.policies
+    given = {name: getattr(options, name) for name in ("margin", "alpha", "beta")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and not options.until_decided:
+        raise ValueError(f"{', '.join(f'--{name}' for name in given)}: only with --until-decided")
+    test = SequentialTest(**given) if options.until_decided else None
+    games = options.games if options.games is not None else GAMES if test is None else MOST_GAMES
     with record_writer(options.records) if options.records is not None else nullcontext() as write:
-        result = duel(first, second, rules, games=options.games, seed=options.seed, record=write)
+        result = duel(
+            first,
+            second,
+            rules,
+            games=games,
+            seed=options.seed,
+            record=write,
+            until_decided=test,
+            on_error=options.on_error,
+            time_limit=options.time_limit,
+        )
     if console is None:
         print(json.dumps(result.to_dict(), indent=2))
     else:

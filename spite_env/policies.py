@@ -26,6 +26,16 @@ Actions = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 
+class PolicyError(ValueError):
+    """A policy did what it must not do.
+
+    Attributes:
+        playable: The legal ones of its actions, and -1 in place of the others, int ``(n,)``; None if it returned none.
+    """
+
+    playable: Actions | None = None
+
+
 class Policy(Protocol):
     """What plays one side of a batch of games.
 
@@ -73,7 +83,7 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
         Legal actions, int ``(n,)``.
 
     Raises:
-        ValueError: it returned something else; the message names the policy.
+        PolicyError: it returned something else; the message names the policy.
     """
     if getattr(policy, "needs_observation", True):
         observation = game.observe(indices=games, table=getattr(policy, "observation_table", None))
@@ -82,17 +92,19 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
     mask = game.legal_actions(games)
     actions = np.asarray(policy.act(observation, mask, InformationSets(game, games), games + first))
     if actions.shape != games.shape or actions.dtype.kind not in "iu":
-        raise ValueError(
+        raise PolicyError(
             f"policy {name!r} returned {actions.dtype} of shape {actions.shape}; it must return integers of shape "
             f"{games.shape}"
         )
     legal = is_legal(mask, actions)
     if not legal.all():
         wrong = int(np.argmin(legal))
-        raise ValueError(
+        error = PolicyError(
             f"policy {name!r} chose action {actions[wrong]} in game {games[wrong] + first}, which is not legal there; "
             f"legal are {', '.join(map(game.actions.text, np.flatnonzero(mask[wrong]).tolist()))}"
         )
+        error.playable = np.where(legal, actions.astype(np.intp), -1)
+        raise error
     return actions.astype(np.intp)
 
 

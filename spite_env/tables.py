@@ -22,8 +22,20 @@ COLUMNS = (
     "length",
 )
 
+#: What a table of duels shows beyond these.
+MORE = (
+    "starters' margin",
+    "starters' wins / (wins + losses)",
+    "variance ratio",
+    "forfeits",
+    "verdict",
+)
+
 #: What the columns don't say.
-NOTE = "margin = (wins - losses) / games; intervals are 95 %, over pairs of games with the same deal and swapped seats"
+NOTE = (
+    "margin = (wins - losses) / games; intervals are 95 %, over pairs of games with the same deal and swapped seats;\n"
+    "variance ratio = variance of pairs / variance of pairs of games with different deals"
+)
 
 
 def duel_cells(result: DuelResult) -> tuple[str, ...]:
@@ -42,6 +54,31 @@ def duel_cells(result: DuelResult) -> tuple[str, ...]:
     )
 
 
+def _more_cells(result: DuelResult) -> tuple[str, ...]:
+    """Return what :data:`MORE` names."""
+    return (
+        _with_interval(result.starter_margin, result.starter_margin_interval, "{:+.3f}"),
+        _with_interval(result.starter_share, result.starter_share_interval, "{:.1%}"),
+        "nothing varied" if result.variance_ratio is None else f"{result.variance_ratio:.2f}",
+        f"{result.forfeits[0]} : {result.forfeits[1]}",
+        _verdict(result),
+    )
+
+
+def _verdict(result: DuelResult) -> str:
+    if result.test is None:
+        return "no test"
+    first, second = result.players
+    margin, alpha, beta = result.test.margin, result.test.alpha, result.test.beta
+    verdicts = {
+        "first": f"{first} is better",
+        "second": f"{second} is better",
+        "equal": f"equal within {margin:g}",
+        "open": f"undecided within {margin:g}",
+    }
+    return f"{verdicts[result.verdict or 'open']} (alpha {alpha:g}, beta {beta:g})"
+
+
 def make_console() -> Console:
     """Return a rich console.
 
@@ -51,7 +88,7 @@ def make_console() -> Console:
     try:
         from rich.console import Console
     except ImportError as error:
-        raise ImportError("tables need rich: pip install 'spite_env[train]' (or ask for JSON)") from error
+        raise ImportError("tables need rich: pip install 'spite_env[arena]' (or ask for JSON)") from error
     return Console(highlight=False)
 
 
@@ -60,10 +97,16 @@ def print_duels(console: Console, *results: DuelResult) -> None:
     from rich.table import Table
 
     table = Table(show_header=False)
-    for row in zip(COLUMNS, *map(duel_cells, results), strict=True):
+    cells = ([*duel_cells(result), *_more_cells(result)] for result in results)
+    for row in zip((*COLUMNS, *MORE), *cells, strict=True):
         table.add_row(*row)
     console.print(table)
     console.print(NOTE)
+    if any(result.test is not None for result in results):
+        console.print("the intervals don't account for when a sequential test stops; its verdict does")
+    for result in results:
+        for fault in result.faults:
+            console.print(f"fault: {fault}", markup=False)
 
 
 def _with_interval(value: float | None, interval: Interval | None, form: str) -> str:

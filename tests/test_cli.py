@@ -33,7 +33,19 @@ def test_duel_without_rich_names_the_install_command(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
     assert main(["duel", "random", "random", "--rules", "mini", "--games", "2"]) == 2
-    assert "pip install 'spite_env[train]'" in capsys.readouterr().err
+    assert "pip install 'spite_env[arena]'" in capsys.readouterr().err
+
+
+def test_a_duel_until_it_is_decided_says_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["duel", "greedy", "hoarder", "--until-decided", "--margin", "0.2", "--rules", "mini"]
+    assert main([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["test"] == {"margin": 0.2, "alpha": 0.05, "beta": 0.05}
+    assert result["verdict"] == "first"
+    assert result["games"] < 1000
+    pytest.importorskip("rich")
+    assert main(words) == 0
+    assert "greedy is better" in capsys.readouterr().out
 
 
 def test_records_that_duel_writes_are_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,6 +93,9 @@ def test_rules_are_changed_field_by_field() -> None:
         (["duel", "greedy", "random", "--set", "ranks=13", "--json"], "ranks=13"),
         (["duel", "greedy", "random", "--set", "rank=3", "--json"], "'rank'"),
         (["duel", "greedy", "random", "--set", "ranks", "--json"], "field=value"),
+        (["duel", "greedy", "random", "--alpha", "0.1"], "--alpha: only with --until-decided"),
+        (["duel", "greedy", "random", "--until-decided", "--margin", "2", "--json"], "margin=2.0"),
+        (["duel", "greedy", "random", "--time-limit", "0", "--json"], "time_limit=0.0"),
         (["duel", "greedy", "random", "--seed", "-1", "--json"], "seed"),
         (["duel", "no.module:thing", "random", "--json"], "no.module:thing"),
         (["verify", "no-such-file.jsonl"], "no-such-file.jsonl"),
