@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--games", type=int, default=GAMES, help="of each two policies, an even number (default: %(default)s)"
     )
     tournaments.add_argument(
-        "--results", metavar="FILE", help="write what has been played to FILE; if it is there, go on from it"
+        "--results", metavar="FILE", help="write what has been played to FILE; what it holds is not played again"
     )
     tournaments.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
     tournaments.add_argument("--ray", metavar="ADDRESS", help="play on a Ray cluster; 'local' starts one here")

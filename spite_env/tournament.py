@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import itertools
 import json
+import math
 import multiprocessing
 import os
 import time
@@ -17,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from spite_env.arena import DuelResult, Pairing, Tally, checked_games
-from spite_env.policies import Policy, make_policy, policy_name
+from spite_env.policies import Policy, PolicyError, make_policy, policy_name
 from spite_env.ratings import Rating, rate
 from spite_env.rules import Rules, checked_integer, checked_rules
 
 FORMAT = "spite-and-malice-tournament/1"
 
-#: Pairs that a process plays at once, and that are written to the file together.
-PART = 500
+#: Parts that each two policies' games are played and written in.
+PARTS = 4
 
 Key = tuple[str, str, int, int]
 
@@ -99,7 +100,7 @@ def tournament(
     file: str | os.PathLike[str] | None = None,
     workers: int = 1,
     ray: str | None = None,
-    part: int = PART,
+    parts: int = PARTS,
     progress: Callable[[int, int], object] | None = None,
 ) -> TournamentResult:
     """Play each two of some policies against each other, and rate them all.
@@ -119,12 +120,13 @@ def tournament(
         on_error: What happens when a policy misbehaves, see :func:`~spite_env.arena.duel`.
         time_limit: Seconds for a decision, see there.
         file: Where to write what has been played, a part a line. If it is there already, the tournament goes on from
-            it; policies may have joined or left since.
+            it; policies may have joined or left since. Policies are told apart by name alone: one that has changed
+            needs another name, or another file.
         workers: Processes. They are spawned, so a script that asks for several does so under
             ``if __name__ == "__main__"``, and policies that are no names must be picklable.
         ray: The address of a Ray cluster to play on instead, where the library and the policies must be installed;
             ``"local"`` starts one on this machine.
-        part: Pairs that a process plays at once, and that are written together. Large parts play faster.
+        parts: Parts that each two policies' games are split into. Few play faster, many share out and resume better.
         progress: Called with the numbers of pairs that have been played and that there are, after each part.
 
     Raises:
@@ -134,7 +136,7 @@ def tournament(
     """
     started = time.perf_counter()
     rules, seed = checked_rules(rules), checked_integer("seed", seed, 0, 2**64 - 1)
-    part, workers = checked_integer("part", part, 1), checked_integer("workers", workers, 1)
+    parts, workers = checked_integer("parts", parts, 1), checked_integer("workers", workers, 1)
     names = [policy_name(policy) for policy in policies] if names is None else list(names)
     if len(names) != len(policies) or len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(f"names={names!r} are not allowed; they are two or more, all different, one for each policy")
@@ -144,32 +146,33 @@ def tournament(
     numbers = {name: checked_games(games[name] if isinstance(games, Mapping) else games) for name in names}
     common = Pairing(("", ""), ("", ""), rules, 0, encoding, side_depth, on_error, time_limit)
 
-    parts: dict[Key, _Part] = {}
+    wanted: dict[Key, _Part] = {}
     for first, second in sorted(itertools.starmap(_cell, itertools.combinations(names, 2))):
         cell = (first, second)
         players = (by_name[first], by_name[second])
         pairing = replace(common, policies=players, names=cell, seed=cell_seed(seed, *cell))
         pairs = min(numbers[first], numbers[second]) // 2
-        for start in range(0, pairs, part):
-            item = _Part(pairing, start, min(start + part, pairs))
-            parts[item.key] = item
+        size = math.ceil(pairs / parts)
+        for start in range(0, pairs, size):
+            part = _Part(pairing, start, min(start + size, pairs))
+            wanted[part.key] = part
 
     settings = {"format": FORMAT, "rules": rules.to_dict(), "seed": seed}
     settings |= {name: getattr(common, name) for name in ("encoding", "side_depth", "on_error", "time_limit")}
     with ExitStack() as stack:
         played, write = stack.enter_context(_results_file(file, settings))
-        played = {key: played[key] for key in parts if key in played}
-        missing = [item for key, item in parts.items() if key not in played]
-        count, total = (sum(end - start for *_, start, end in keys) for keys in (played, parts))
-        for item, tally in _on_ray(missing, ray) if ray is not None else _in_processes(missing, workers):
-            write(item.key, tally)
-            played[item.key] = tally
-            count += item.end - item.start
+        played = {key: played[key] for key in wanted if key in played}
+        missing = [part for key, part in wanted.items() if key not in played]
+        count, total = (sum(end - start for *_, start, end in keys) for keys in (played, wanted))
+        for part, tally in _on_ray(missing, ray) if ray is not None else _in_processes(missing, workers):
+            write(part.key, tally)
+            played[part.key] = tally
+            count += part.end - part.start
             if progress is not None:
                 progress(count, total)
 
     tallies: dict[tuple[str, str], Tally] = {}
-    for key in parts:
+    for key in wanted:
         cell = key[:2]
         tallies[cell] = tallies.get(cell, Tally()) + played[key]
     ratings = tuple(rate(sorted(names), tallies, seed=seed))
@@ -223,6 +226,8 @@ def _on_ray(parts: Iterable[_Part], address: str) -> Iterator[tuple[_Part, Tally
         while playing:
             [done], _ = ray.wait(list(playing))
             yield playing.pop(done), ray.get(done)
+    except PolicyError as error:
+        raise getattr(error, "cause", error) from None  # without Ray's wrapping
     finally:
         if own:
             ray.shutdown()

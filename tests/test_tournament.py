@@ -34,7 +34,7 @@ def timeless(result: TournamentResult) -> dict[Any, Tally]:
 
 @pytest.fixture(scope="module")
 def whole() -> TournamentResult:
-    return tournament(THREE, MINI, games=60, seed=3, part=10)
+    return tournament(THREE, MINI, games=60, seed=3, parts=3)
 
 
 class Cheat(GreedyPolicy):
@@ -58,7 +58,7 @@ def test_each_cell_is_the_duel_of_its_seed(whole: TournamentResult) -> None:
 def test_a_cell_depends_on_its_policies_and_the_seed_alone(whole: TournamentResult) -> None:
     fewer = tournament(["random", "greedy"], MINI, games=60, seed=3)
     assert timeless(fewer) == {("greedy", "random"): timeless(whole)["greedy", "random"]}
-    assert timeless(tournament(THREE[::-1], MINI, games=60, seed=3, part=7)) == timeless(whole)
+    assert timeless(tournament(THREE[::-1], MINI, games=60, seed=3, parts=5)) == timeless(whole)
     assert timeless(tournament(THREE, MINI, games=60, seed=4)) != timeless(whole)
 
 
@@ -69,7 +69,7 @@ def test_both_views_of_a_cell_agree(whole: TournamentResult) -> None:
 
 
 def test_processes_change_nothing(whole: TournamentResult) -> None:
-    assert timeless(tournament(THREE, MINI, games=60, seed=3, part=10, workers=2)) == timeless(whole)
+    assert timeless(tournament(THREE, MINI, games=60, seed=3, parts=3, workers=2)) == timeless(whole)
 
 
 def test_slow_policies_may_play_fewer_games() -> None:
@@ -104,7 +104,7 @@ def test_a_policy_that_misbehaves_stops_the_tournament_or_loses() -> None:
         (["greedy", "nobody"], {}, "'nobody'"),
         (["greedy", "random"], {"games": 3}, "games=3"),
         (["greedy", "random"], {"workers": 0}, "workers=0"),
-        (["greedy", "random"], {"part": 0}, "part=0"),
+        (["greedy", "random"], {"parts": 0}, "parts=0"),
         (["greedy", "random"], {"seed": -1}, "seed=-1"),
     ],
 )
@@ -134,7 +134,7 @@ def test_an_interrupted_tournament_goes_on(
     whole: TournamentResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "results.jsonl"
-    options: dict[str, Any] = {"games": 60, "seed": 3, "part": 10, "file": file}
+    options: dict[str, Any] = {"games": 60, "seed": 3, "parts": 3, "file": file}
     with pytest.raises(KeyboardInterrupt):
         tournament(THREE, MINI, progress=interrupt_after(4), **options)
     assert len(file.read_text().splitlines()) == 1 + 4
@@ -154,7 +154,7 @@ def test_an_interrupted_tournament_goes_on(
 
 
 def test_policies_may_join_later(whole: TournamentResult, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"games": 60, "seed": 3, "part": 10, "file": tmp_path / "results.jsonl"}
+    options: dict[str, Any] = {"games": 60, "seed": 3, "parts": 3, "file": tmp_path / "results.jsonl"}
     tournament(["greedy", "random"], MINI, **options)
     assert timeless(tournament(THREE, MINI, **options)) == timeless(whole)
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 1 + 9
@@ -203,7 +203,7 @@ def test_a_cluster_changes_nothing(whole: TournamentResult, monkeypatch: pytest.
         shutdown=lambda: calls.append("shutdown"),
     )
     monkeypatch.setitem(sys.modules, "ray", fake)
-    assert timeless(tournament(THREE, MINI, games=60, seed=3, part=10, ray="auto")) == timeless(whole)
+    assert timeless(tournament(THREE, MINI, games=60, seed=3, parts=3, ray="auto")) == timeless(whole)
     assert calls == ["auto", "shutdown"]
 
 
