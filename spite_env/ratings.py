@@ -19,6 +19,9 @@ except ImportError as error:
 #: Rating points for a factor of e in the odds.
 ELO = 400 / math.log(10)
 
+#: The pair that each duel gets on top, by its results: both games lost, or both won.
+PRIOR = np.array([0.5, 0, 0, 0, 0, 0, 0, 0, 0.5])
+
 
 @dataclass(frozen=True)
 class Rating:
@@ -41,9 +44,10 @@ def rate(
     """Rate policies that have all met, and return their ratings, the best first.
 
     It is the maximum-likelihood fit of the model of Bradley and Terry (Rank analysis of incomplete block designs,
-    Biometrika 39, 1952, 324-345), by choix. A draw, or a truncated game, counts as half a win for each side. Each two
-    policies get one drawn pair on top, so that ratings stay finite where one side won everything. The intervals are
-    those of a normal distribution, with the deviation that the ratings have in a bootstrap over the duels' pairs.
+    Biometrika 39, 1952, 324-345), by choix. A draw, or a truncated game, counts as half a win for each side. The
+    intervals are those of a normal distribution, with the deviation that the ratings have in a bootstrap over the
+    duels' pairs. Each duel gets one pair on top, of which each side wins half, so that ratings stay finite where one
+    side won everything, and intervals stay open where nothing varied.
 
     Args:
         names: The policies, two or more.
@@ -54,7 +58,10 @@ def rate(
     rng = np.random.default_rng(seed)
     place = {name: number for number, name in enumerate(names)}
     played = {cell: np.ravel(tally.pairs) for cell, tally in tallies.items()}
-    drawn = {cell: rng.multinomial(pairs.sum(), pairs / pairs.sum(), resamples) for cell, pairs in played.items()}
+    drawn = {
+        cell: rng.multinomial(pairs.sum(), (pairs + PRIOR) / (pairs + PRIOR).sum(), resamples)
+        for cell, pairs in played.items()
+    }
     samples = [_fit(place, {cell: pairs[number] for cell, pairs in drawn.items()}) for number in range(resamples)]
     fitted, half = _fit(place, played).tolist(), (Z95 * np.std(samples, axis=0, ddof=1)).tolist()
     ratings = [Rating(name, fitted[i], (fitted[i] - half[i], fitted[i] + half[i])) for name, i in place.items()]
@@ -66,7 +73,7 @@ def _fit(place: Mapping[str, int], counts: Mapping[tuple[str, str], NDArray[np.i
     value = np.add.outer([0, 0.5, 1], [0, 0.5, 1]).ravel()
     won = np.zeros((len(place), len(place)))
     for (first, second), pairs in counts.items():
-        won[place[first], place[second]] = pairs @ value + 1
-        won[place[second], place[first]] = pairs @ (2 - value) + 1
+        won[place[first], place[second]] = (pairs + PRIOR) @ value
+        won[place[second], place[first]] = (pairs + PRIOR) @ (2 - value)
     strengths: NDArray[np.float64] = choix.ilsr_pairwise_dense(won, max_iter=10_000)
     return ELO * strengths

@@ -217,7 +217,7 @@ def test_without_ray_the_install_command_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_rating_of_two_is_that_of_their_score() -> None:
-    """30 wins, 45 draws and 25 losses are a score of 52.5 of 100; the drawn pair on top makes it 53.5 of 102."""
+    """30 wins, 45 draws and 25 losses are a score of 52.5 of 100; the shared pair on top makes it 53.5 of 102."""
     tally = Tally(((5, 5, 0), (5, 10, 5), (5, 10, 5)))
     first, second = rate(["b", "a"], {("a", "b"): tally}, resamples=20)
     score = 53.5 / 102
@@ -231,6 +231,11 @@ def test_ratings_are_finite_where_one_side_won_everything() -> None:
     ratings = rate(["a", "b", "c"], {("a", "b"): sweep, ("a", "c"): sweep, ("b", "c"): sweep}, resamples=20)
     assert [rating.name for rating in ratings] == ["a", "b", "c"]
     assert np.isfinite([rating.rating for rating in ratings]).all()
+
+
+def test_rating_intervals_stay_open_where_nothing_varied() -> None:
+    [first, second] = rate(["a", "b"], {("a", "b"): Tally(((0, 0, 0), (0, 50, 0), (0, 0, 0)))})
+    assert first.interval[0] < -3 < first.rating < 3 < second.interval[1]
 
 
 def test_rating_intervals_cover_the_truth_in_19_of_20_tournaments() -> None:
