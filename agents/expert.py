@@ -40,7 +40,8 @@ class Weights:
 
     Attributes:
         hand_card: A card left in the hand when the turn's plays end.
-        short_stock: Cards in the stock (and set aside) up to which it is short: piles have to be completed to feed it.
+        short_stock: The share of the deck in the stock, or set aside, up to which the stock is short: completed piles
+            feed it.
         short_stock_hand_card: What takes the place of ``hand_card`` then.
         empty_hand: No card left in the hand.
         refilled_hand: The same where the hand is then refilled within the turn.
@@ -61,7 +62,7 @@ class Weights:
     """
 
     hand_card: int = -40
-    short_stock: int = 15
+    short_stock: float = 0.14
     short_stock_hand_card: int = -200
     empty_hand: int = 40
     refilled_hand: int = 300
@@ -183,7 +184,7 @@ class ExpertPolicy:
             side_key=key ^ key >> np.uint64(31),
             opponent_gap=self._open_gap(side_cards("opponent"), opponent_payoff),
             most_kings=np.where(payoff_size == 1, kings, np.minimum(kings, w.most_kings)),
-            hand_card=np.where(stock <= w.short_stock, w.short_stock_hand_card, w.hand_card),
+            hand_card=np.where(stock <= w.short_stock * rules.num_cards, w.short_stock_hand_card, w.hand_card),
         )
 
     def _open_gap(self, sides: Array, payoff: Array) -> Array:
