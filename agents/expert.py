@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spite_env import streams
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.policies import Actions, Mask
@@ -29,13 +30,8 @@ WIDTH = 256
 #: What a position in which the pay-off card fits is worth, and what each king takes from that.
 GOAL, GOAL_KING = 1 << 28, 1 << 16
 
-# Sets of ranks are words with four bits a rank, so that they can be told from hands, which count cards in these bits.
+# Sets of ranks are words with four bits a rank: as a hand has them, which counts its cards there (up to 15).
 _LOW_BITS = np.uint64(0x1111_1111_1111)
-_WORD = np.uint64
-
-
-def _word(number: Array) -> NDArray[np.uint64]:
-    return number.astype(np.uint64)
 
 
 @dataclass(frozen=True)
@@ -43,34 +39,46 @@ class Weights:
     """What the policy values, in arbitrary units; the defaults were found by duels.
 
     Attributes:
-        hand_card: A card left in the hand at the turn's end.
+        hand_card: A card left in the hand when the turn's plays end.
+        short_stock: The share of the deck in the stock, or set aside, up to which the stock is short: completed piles
+            feed it.
+        short_stock_hand_card: What takes the place of ``hand_card`` then.
         empty_hand: No card left in the hand.
-        refilled_hand: The same where the hand is refilled within the turn.
+        refilled_hand: The same where the hand is then refilled within the turn.
         opponent_gap: That the opponent lacks 0, 1, 2, ... of the ranks below its pay-off card, counting its side piles
             alone, on the centre pile where it lacks fewest.
         king: A king played without reaching the pay-off card.
         most_kings: Kings that may be spent to reach a pay-off card that isn't the last.
+        step_down: A discard on the next higher rank.
+        same: A discard on the same rank.
+        empty: A discard on an empty pile.
+        down: A discard on any other higher rank, and how much less for each rank between.
+        bury: A discard on a lower rank, and how much less for each rank between.
+        bury_king: A discard on a king.
+        bury_needed: What it costs besides to cover a rank that the pay-off card waits for.
+        keep_needed: What it costs to discard the only hand card of such a rank.
+        duplicate: A discard of which the hand has another.
+        discard_king: A discard of a king.
     """
 
     hand_card: int = -40
+    short_stock: float = 0.14
+    short_stock_hand_card: int = -200
     empty_hand: int = 40
     refilled_hand: int = 300
     opponent_gap: tuple[int, ...] = (-480, -240, -120, -40, 0)
     king: int = -240
     most_kings: int = 2
-    # discards
     step_down: int = 100
     same: int = 90
     empty: int = 80
-    down: int = 60
-    down_gap: int = 8
-    bury: int = -20
-    bury_gap: int = 4
+    down: tuple[int, int] = (60, -8)
+    bury: tuple[int, int] = (-20, -4)
     bury_king: int = -300
-    discard_king: int = -500
-    bury_needed: int = -60
+    bury_needed: int = -100
     keep_needed: int = -30
     duplicate: int = 50
+    discard_king: int = -500
 
 
 @dataclass
@@ -78,31 +86,38 @@ class _View:
     """What the movers of a batch of games see; in each array the games come last."""
 
     payoff: Array
-    payoff_size: Array
+    opponent_payoff: Array
     height: Array  #: of each centre pile
     hand: Array  #: cards of each kind
     sides: Array  #: cards of each side pile, top first; a 0 below the last one that is shown
     below: Array  #: the ranks from each of these cards on
     side_key: Array  #: a word for the cards from each of these on
     opponent_gap: Array  #: how many ranks the opponent lacks, by the height of a centre pile
-    opponent_payoff: Array
+    most_kings: Array  #: that may be played in this turn
+    hand_card: Array  #: what a card left in the hand is worth
+
+    @property
+    def size(self) -> int:
+        """Number of games."""
+        return self.payoff.size
 
 
 @dataclass
 class _Nodes:
-    """Positions within the turns of several games; in each array they come last."""
+    """Positions within the turns of several games; in each array they come last, sorted by game."""
 
-    facts: Array  #: rows: game, first play of the turn (-1: none), kings played, cards in hand, kings in hand
-    words: Array  #: rows: what tells the positions of a game apart, cards of each rank in hand
+    game: Array
+    first: Array  #: the turn's first play; -1: none
+    kings: Array  #: played so far
+    held: Array  #: cards in the hand
+    hand: Array  #: cards of each rank in the hand, as a word
+    wilds: Array  #: kings in the hand
+    key: Array  #: a word that tells the positions of a game apart
     height: Array  #: of each centre pile
-    at: Array  #: where the top of each side pile is in the flat array ``sides``
+    at: Array  #: where the top of each side pile stands in the flat array ``sides``
 
     def take(self, rows: Array) -> _Nodes:
         return _Nodes(*(array.take(rows, axis=-1) for array in vars(self).values()))
-
-    @property
-    def game(self) -> Array:
-        return self.facts[0]
 
 
 class ExpertPolicy:
@@ -120,197 +135,207 @@ class ExpertPolicy:
         self.rules = rules
         self.actions = ActionTable(rules)
         self.observation_table = ObservationTable(rules, "compact", min(DEPTH, rules.num_cards))
-        # Which ranks a pile of some height still needs before some card fits, if need be after its completion.
+        # The ranks that a pile of some height needs before some card fits, past its completion where need be.
         height, card = np.arange(rules.ranks)[:, None], np.arange(rules.kinds + 1)
         rank = np.arange(1, rules.kinds)[:, None, None]
         needed = np.where(height < card, (rank > height) & (rank < card), (rank > height) | (rank < card))
         needed &= (card > 0) & (card < rules.kinds)
         self._rank_set = np.array([0, *(0xF << 4 * rank for rank in range(rules.ranks)), 0], np.uint64)
-        self._needed = np.bitwise_or.reduce(np.where(needed, self._rank_set[rank], _WORD(0)), axis=0)
-        random = np.random.default_rng(0)
-        self._card_key = random.integers(1 << 64, size=rules.kinds + 1, dtype=np.uint64)
-        self._height_key = random.integers(1 << 64, size=rules.ranks, dtype=np.uint64)
+        self._needed = np.bitwise_or.reduce(self._rank_set[rank * needed], axis=0)
+        keys = streams.words(np.zeros(1, np.uint64), rules.kinds + 1 + rules.ranks)[0]
+        self._card_key, self._height_key = keys[: rules.kinds + 1], keys[rules.kinds + 1 :]
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
         view = self._read(observation)
-        chosen = self._best_plays(view)
+        chosen = self._plays(view)
         passing = np.flatnonzero(chosen < 0)
         if passing.size:
             chosen[passing] = self._discards(view, passing, action_mask[passing])
         return chosen
 
     def _read(self, observation: NDArray[np.uint8]) -> _View:
-        rules, natural = self.rules, np.ascontiguousarray(observation.T)
-        depth = self.observation_table.side_depth + 1
+        w, rules, table = self.weights, self.rules, self.observation_table
+        natural = np.ascontiguousarray(observation.T)
 
         def part(name: str) -> Array:
-            return natural[self.observation_table.slices[name]]
+            return natural[table.slices[name]]
 
         def side_cards(owner: str) -> Array:
-            return part(f"{owner}_side_cards").reshape(rules.side_piles, depth, natural.shape[1])
+            return part(f"{owner}_side_cards").reshape(rules.side_piles, table.side_depth + 1, natural.shape[1])
 
         sides = side_cards("own")
         sides = np.concatenate((sides, np.zeros_like(sides[:, :1])), axis=1)
         below, key = self._rank_set[sides], self._card_key[sides]
-        for place in reversed(range(sides.shape[1] - 1)):
+        for place in reversed(range(table.side_depth + 1)):
             below[:, place] |= below[:, place + 1]
-            key[:, place] += key[:, place + 1] * _WORD(0x9E3779B97F4A7C15)
-        opponent = np.bitwise_or.reduce(self._rank_set[side_cards("opponent")], axis=(0, 1))
+            key[:, place] += key[:, place + 1] * np.uint64(0x9E3779B97F4A7C15)
+        payoff_size, hand = part("own_payoff_size")[0], part("own_hand")
+        stock = part("stock_size")[0].astype(np.intp) + part("set_aside_size")[0]
+        kings = hand[-1].astype(np.intp) + (sides == rules.kinds).sum(axis=(0, 1))
         opponent_payoff = part("opponent_payoff_top")[0]
         return _View(
             payoff=part("own_payoff_top")[0],
-            payoff_size=part("own_payoff_size")[0],
+            opponent_payoff=opponent_payoff,
             height=part("center_height"),
-            hand=part("own_hand"),
+            hand=hand,
             sides=sides,
             below=below,
-            side_key=key ^ key >> _WORD(31),
-            opponent_gap=_size(self._needed[:, opponent_payoff] & ~opponent),
-            opponent_payoff=opponent_payoff,
+            side_key=key ^ key >> np.uint64(31),
+            opponent_gap=self._open_gap(side_cards("opponent"), opponent_payoff),
+            most_kings=np.where(payoff_size == 1, kings, np.minimum(kings, w.most_kings)),
+            hand_card=np.where(stock <= w.short_stock * rules.num_cards, w.short_stock_hand_card, w.hand_card),
         )
+
+    def _open_gap(self, sides: Array, payoff: Array) -> Array:
+        """Return how many ranks the side piles lack on the way to a pay-off card, int ``(heights, games)``.
+
+        A card counts if it is on top once its rank is needed; a king on top stands for a rank that no other top has.
+        """
+        ranks, (piles, depth, games) = self.rules.ranks, sides.shape
+        cards = np.concatenate((sides, np.zeros_like(sides[:, :1])), axis=1).reshape(-1)
+        at = np.arange(piles)[:, None] * (depth + 1) * games + np.arange(games)
+        at = np.repeat(at[None], ranks, axis=0)
+        gap = np.zeros((ranks, games), np.intp)
+        going = np.broadcast_to(payoff <= ranks, gap.shape)
+        for played in range(ranks):
+            need = ((np.arange(ranks) + played) % ranks + 1).astype(np.uint8)[:, None]
+            going = going & (need != payoff)
+            tops = cards[at]
+            used = tops == need[:, None]
+            used |= ~used.any(axis=1, keepdims=True) & (tops == self.rules.kinds)
+            gap += going & ~used.any(axis=1)
+            at += used * games
+        return gap
 
     # The turn's plays
 
-    def _best_plays(self, view: _View) -> Array:
-        """Return each game's best play, -1 where none is worth it."""
-        rules, size = self.rules, view.payoff.size
-        fits = (view.height + 1 == view.payoff) | (view.payoff == rules.kinds)
-        # A king as pay-off card fits everywhere: best where it doesn't open the opponent's pay-off card.
-        center = (2 * fits - (view.height + 2 == view.opponent_payoff)).argmax(axis=0)
-        first = np.where(fits.any(axis=0), self.actions.play(0, 0) + center * self.actions.num_sources, -1)
-
-        hand = np.minimum(view.hand[:-1], 15)
-        packed = np.zeros(size, np.uint64)
-        for rank in range(rules.ranks):
-            packed |= hand[rank].astype(np.uint64) << _WORD(4 * rank)
-        held = view.hand.sum(axis=0, dtype=np.intp)
-        side = np.arange(rules.side_piles)[:, None]
-        game = np.arange(size)
-        root = _Nodes(
-            facts=np.stack((game, first, np.zeros_like(game), held, view.hand[-1])),
-            words=np.stack((np.zeros_like(packed), packed)),
-            height=view.height,
-            at=side * view.sides.shape[1] * size + game,
-        )
-        _, value = self._evaluate(view, root)
-        value[first >= 0] = 2 * GOAL
-        kings = view.hand[-1] + (view.sides == rules.kinds).sum(axis=(0, 1))
-        most = np.where(view.payoff_size == 1, kings, np.minimum(kings, self.weights.most_kings))
-        denying = view.opponent_gap[view.height, game].min(axis=0) <= 1
-        nodes = root.take(np.flatnonzero(first < 0))
+    def _plays(self, view: _View) -> Array:
+        """Return each game's best play, int ``(games,)``; -1 where none is worth it."""
+        fits = (view.height + np.uint8(1) == view.payoff) | (view.payoff == self.rules.kinds)
+        # A king as pay-off card fits everywhere: better not where it opens the opponent's pay-off card.
+        center = (2 * fits - (view.height + np.uint8(2) == view.opponent_payoff)).argmax(axis=0)
+        chosen = np.where(fits.any(axis=0), self.actions.play(0, 0) + center * self.actions.num_sources, -1)
+        root = self._root(view)
+        worth, _ = self._evaluate(view, root)
+        at_risk = view.opponent_gap[view.height, root.game].min(axis=0) <= 1
+        nodes = self._children(view, root.take(np.flatnonzero(chosen < 0)))
         while nodes.game.size:
-            nodes = self._children(view, nodes, most)
+            value, gap = self._evaluate(view, nodes)
+            # A king is for the pay-off card, or one of them to deny the opponent its own.
+            kings, game = nodes.kings, nodes.game
+            sensible = np.flatnonzero(
+                (kings == 0) | (kings + gap <= view.most_kings[game]) | (at_risk[game] & (kings == 1))
+            )
+            nodes, value = nodes.take(sensible), value[sensible]
             if not nodes.game.size:
                 break
-            gap, found = self._evaluate(view, nodes)
-            game, used = nodes.game, nodes.facts[2]
-            keep = (used == 0) | (used + gap <= most[game]) | (denying[game] & (used == 1))
-            nodes, found, game = nodes.take(np.flatnonzero(keep)), found[keep], game[keep]
-            if not game.size:
-                break
-            starts = np.flatnonzero(np.append(True, game[1:] != game[:-1]))
-            count = game.size
-            place = np.arange(count)
-            top = np.maximum.reduceat((found << 32) - place, starts)
-            row = -top & 0xFFFFFFFF
-            games = game[row]
-            better = found[row] > value[games]
-            row, games = row[better], games[better]
-            value[games] = found[row]
-            first[games] = nodes.facts[1, row]
-            nth = place - np.repeat(starts, np.diff(np.append(starts, count)))
-            # A goal can only be bettered by one with fewer kings.
-            beaten = GOAL - GOAL_KING * nodes.facts[2] <= value[game] + GOAL_KING // 2
-            going = (found < GOAL // 2) & ~beaten & (nth < WIDTH)
-            nodes = nodes.take(np.flatnonzero(going))
-        return first
+            row, nth = _best_rows(nodes.game, value)
+            row = row[value[row] > worth[nodes.game[row]]]
+            game = nodes.game[row]
+            worth[game], chosen[game] = value[row], nodes.first[row]
+            # One that reaches the pay-off card can only be bettered by one that does it with fewer kings.
+            going = (value < GOAL // 2) & (worth[nodes.game] < GOAL - GOAL_KING * nodes.kings - GOAL_KING // 2)
+            nodes = self._children(view, nodes.take(np.flatnonzero(going & (nth < WIDTH))))
+        return chosen
 
-    def _children(self, view: _View, nodes: _Nodes, most_kings: Array) -> _Nodes:
-        """Return the positions one play further, each once, sorted by game."""
-        rules, size = self.rules, view.payoff.size
-        sides, count = rules.side_piles, nodes.game.size
-        tops = view.sides.reshape(-1)[nodes.at]
-        may_king = nodes.facts[2] < most_kings[nodes.game]
-        hand = nodes.words[1]
-        legal = np.empty((rules.center_piles, sides + 2, count), np.bool_)
-        np.equal(tops, nodes.height[:, None] + np.uint8(1), out=legal[:, :sides])
-        legal[:, :sides] |= (tops == rules.kinds) & may_king
-        np.not_equal(hand >> _word(4 * nodes.height) & _WORD(15), 0, out=legal[:, sides])
-        legal[:, sides + 1] = nodes.facts[4] > 0
-        legal[:, sides + 1] &= may_king
-        for later in range(1, rules.center_piles):  # equal piles need only one play
-            legal[later] &= (nodes.height[:later] != nodes.height[later]).all(axis=0)
-        center, source, parent = np.nonzero(legal)
+    def _root(self, view: _View) -> _Nodes:
+        """Return the positions before the turn's plays."""
+        size, rules = view.size, self.rules
+        hand = np.zeros(size, np.uint64)
+        for rank in range(rules.ranks):
+            hand |= np.minimum(view.hand[rank], 15).astype(np.uint64) << np.uint64(4 * rank)
+        return _Nodes(
+            game=np.arange(size),
+            first=np.full(size, -1),
+            kings=np.zeros(size, np.intp),
+            held=view.hand.sum(axis=0, dtype=np.intp),
+            hand=hand,
+            wilds=view.hand[-1],
+            key=np.zeros(size, np.uint64),
+            height=view.height,
+            at=np.arange(rules.side_piles)[:, None] * view.sides.shape[1] * size + np.arange(size),
+        )
 
-        children = nodes.take(parent)
-        height_at = center * parent.size + np.arange(parent.size)
-        height = children.height.reshape(-1)
-        old = height[height_at]
+    def _children(self, view: _View, nodes: _Nodes) -> _Nodes:
+        """Return the positions one play further, each once."""
+        rules, sides = self.rules, self.rules.side_piles
+        center, source, parent = np.nonzero(self._legal(view, nodes))
+        children, rows = nodes.take(parent), np.arange(parent.size)
+        np.copyto(children.first, center * self.actions.num_sources + source + 1, where=children.first < 0)
+        old = children.height[center, rows]
         new = (old + np.uint8(1)) % np.uint8(rules.ranks)
-        height[height_at] = new
-        key, hand = children.words
-        key += self._height_key[new] - self._height_key[old]
-        is_side = source < sides
-        from_side = np.flatnonzero(is_side)
+        children.height[center, rows] = new
+        children.key += self._height_key[new] - self._height_key[old]
+
+        from_side = np.flatnonzero(source < sides)
         pile = source[from_side]
-        at = nodes.at[pile, parent[from_side]]
-        children.at[pile, from_side] += size
+        at = children.at[pile, from_side]
+        children.at[pile, from_side] = at + view.size
         keys = view.side_key.reshape(-1)
-        key[from_side] += keys[at + size] - keys[at]
-        children.facts[2, from_side] += view.sides.reshape(-1)[at] == rules.kinds
-        from_hand = np.flatnonzero(source == sides)
-        hand[from_hand] -= _WORD(1) << _word(4 * old[from_hand])
-        key[from_hand] += self._card_key[old[from_hand]]
+        children.key[from_side] += keys[at + view.size] - keys[at]
+        children.kings[from_side] += view.sides.reshape(-1)[at] == rules.kinds
+        children.held -= source >= sides
+        natural = np.flatnonzero(source == sides)
+        children.hand[natural] -= np.uint64(1) << (4 * old[natural]).astype(np.uint64)
+        children.key[natural] += self._card_key[old[natural] + 1]
         wild = np.flatnonzero(source > sides)
-        key[wild] += self._card_key[-1]
-        children.facts[2, wild] += 1
-        children.facts[4, wild] -= 1
-        children.facts[3] -= ~is_side
-        fresh = children.facts[1] < 0
-        np.copyto(children.facts[1], center * self.actions.num_sources + source + 1, where=fresh)
-        marks = children.game.astype(np.uint64) << _WORD(40) | key >> _WORD(24)
+        children.wilds[wild] -= 1
+        children.kings[wild] += 1
+        children.key[wild] += self._card_key[-1]
+
+        marks = children.game.astype(np.uint64) << np.uint64(40) | children.key >> np.uint64(24)
         order = marks.argsort(kind="stable")
         marks = marks[order]
-        return children.take(order[np.append(True, marks[1:] != marks[:-1])[: marks.size]])
+        return children.take(order[np.diff(marks, prepend=~marks[:1]) != 0])
+
+    def _legal(self, view: _View, nodes: _Nodes) -> Mask:
+        """Return which plays from side piles and the hand are worth a look, bool ``(centers, sides + 2, nodes)``."""
+        rules = self.rules
+        tops = view.sides.reshape(-1)[nodes.at]
+        may_king = nodes.kings < view.most_kings[nodes.game]
+        legal = np.empty((rules.center_piles, rules.side_piles + 2, nodes.game.size), np.bool_)
+        np.equal(tops, nodes.height[:, None] + np.uint8(1), out=legal[:, :-2])
+        legal[:, :-2] |= (tops == rules.kinds) & may_king
+        np.not_equal(nodes.hand >> (4 * nodes.height).astype(np.uint64) & np.uint64(15), 0, out=legal[:, -2])
+        legal[:, -1] = (nodes.wilds > 0) & may_king
+        for center in range(1, rules.center_piles):  # of equal piles the first is enough
+            legal[center] &= (nodes.height[:center] != nodes.height[center]).all(axis=0)
+        return legal
 
     def _evaluate(self, view: _View, nodes: _Nodes) -> tuple[Array, Array]:
-        """Return how many ranks below the pay-off card are nowhere at hand, and what positions are worth."""
-        w = self.weights
-        game, kings, held = nodes.facts[[0, 2, 3]]
-        at_hand = nodes.words[1] | np.bitwise_or.reduce(view.below.reshape(-1)[nodes.at], axis=0)
-        at_hand |= at_hand >> _WORD(1)
-        at_hand |= at_hand >> _WORD(2)
-        payoff = view.payoff[game]
+        """Return what positions are worth, and how many ranks below the pay-off card are nowhere at hand."""
+        w, payoff = self.weights, view.payoff[nodes.game]
+        at_hand = nodes.hand | np.bitwise_or.reduce(view.below.reshape(-1)[nodes.at], axis=0)
+        at_hand |= at_hand >> np.uint64(1)
+        at_hand |= at_hand >> np.uint64(2)
         gap = _size(self._needed[nodes.height, payoff] & ~at_hand).min(axis=0)
-        opponent_gap = view.opponent_gap[nodes.height, game].min(axis=0)
-        refilled = w.refilled_hand if self.rules.refill_mid_turn else w.empty_hand
-        value = w.hand_card * held + (held == 0) * refilled
-        value += np.array(w.opponent_gap).take(opponent_gap, mode="clip")
+        opponent_gap = view.opponent_gap[nodes.height, nodes.game].min(axis=0)
         goal = (nodes.height + np.uint8(1) == payoff).any(axis=0)
-        value += goal * GOAL + kings * np.where(goal, -GOAL_KING, w.king)
-        return gap, value
+        value = view.hand_card[nodes.game] * nodes.held + np.array(w.opponent_gap).take(opponent_gap, mode="clip")
+        value += (nodes.held == 0) * (w.refilled_hand if self.rules.refill_mid_turn else w.empty_hand)
+        value += goal * GOAL + nodes.kings * np.where(goal, -GOAL_KING, w.king)
+        return value, gap
 
     # The discard
 
     def _discards(self, view: _View, games: Array, action_mask: Mask) -> Array:
+        """Return the best discard, or ``end_turn``, of some games, int ``(games,)``."""
         w, rules = self.weights, self.rules
-        top = view.sides[:, 0, games].astype(np.intp)
         card = np.arange(1, rules.kinds + 1)[:, None, None]
-        hand = view.hand[:, games]
+        top = view.sides[:, 0, games].astype(np.intp)
         step = top - card
-        score = np.where(step > 0, w.down - w.down_gap * step, w.bury + w.bury_gap * step)
+        score = np.where(step > 0, w.down[0] + w.down[1] * (step - 1), w.bury[0] - w.bury[1] * (step + 1))
         score[step == 1] = w.step_down
         score[step == 0] = w.same
-        score = np.where(top == rules.kinds, w.bury_king, score)
-        score = np.where(top == 0, w.empty, score)
+        score = np.where(top == rules.kinds, w.bury_king, np.where(top == 0, w.empty, score))
         # The ranks that the pay-off card waits for, where they are fewest.
         needed = self._needed[view.height[:, games], view.payoff[games]]
         needed = needed[_size(needed).argmin(axis=0), np.arange(games.size)]
-        score += w.bury_needed * ((self._rank_set[top] & needed) > 0) * (step != 0)
-        keep = w.keep_needed * (((self._rank_set[card[:, 0]] & needed) > 0) & (hand == 1)) + w.duplicate * (hand > 1)
-        keep[-1] += w.discard_king
-        score += keep[:, None]
+        score += w.bury_needed * ((self._rank_set[top] & needed > 0) & (step != 0))
+        held, is_needed = view.hand[:, games], self._rank_set[card[:, 0]] & needed > 0
+        score += (w.keep_needed * (is_needed & (held == 1)) + w.duplicate * (held > 1))[:, None]
+        score[-1] += w.discard_king
         first, last = self.actions.num_plays, self.actions.end_turn
         score = np.where(action_mask[:, first:last].T, score.reshape(-1, games.size), np.iinfo(np.intp).min)
         return np.where(action_mask[:, last], last, first + score.argmax(axis=0))
@@ -318,4 +343,13 @@ class ExpertPolicy:
 
 def _size(ranks: Array) -> Array:
     """Return how many ranks are in sets of them."""
-    return ((ranks & _LOW_BITS) * _LOW_BITS >> _WORD(44) & _WORD(15)).astype(np.intp)
+    return ((ranks & _LOW_BITS) * _LOW_BITS >> np.uint64(44) & np.uint64(15)).astype(np.intp)
+
+
+def _best_rows(game: Array, value: Array) -> tuple[Array, Array]:
+    """Return the first row of the highest value of each game, and each row's number within its game."""
+    starts = np.flatnonzero(np.append(True, game[1:] != game[:-1]))
+    row = np.arange(game.size)
+    # Value and row in one number, the earlier rows higher.
+    best = np.maximum.reduceat((value << 32) - row, starts)
+    return -best & 0xFFFFFFFF, row - np.repeat(starts, np.diff(np.append(starts, game.size)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any
 
@@ -106,6 +107,41 @@ def heap(rules: Rules, height: int) -> str:
 
 def over(game: Game) -> NDArray[np.bool_]:
     return game.terminated | game.truncated
+
+
+# -- exhaustive search -------------------------------------------------------------------------------------------------
+
+
+def moves(game: Game) -> Iterator[tuple[int, Game]]:
+    """Yield each legal action of a single game, and the game after it."""
+    for action in np.flatnonzero(game.legal_actions()[0]).tolist():
+        after = game.copy()
+        after.step([action])
+        yield action, after
+
+
+def turn_key(game: Game) -> str:
+    """Return the same text for positions that differ in nothing but the order of equal piles of one owner."""
+    position = game.position(0)
+    for piles in (position["centers"], *position["sides"]):
+        piles.sort()
+    return json.dumps(position)
+
+
+def wins_this_turn(game: Game, seen: set[str] | None = None) -> bool:
+    """Return whether the mover can win by plays alone."""
+    seen = set() if seen is None else seen
+    mover = game.current_player[0]
+    for action, after in moves(game):
+        if action < game.actions.num_plays:
+            if over(after)[0]:
+                return bool(after.winner[0] == mover)
+            name = turn_key(after)
+            if name not in seen:
+                seen.add(name)
+                if wins_this_turn(after, seen):
+                    return True
+    return False
 
 
 # -- random games ----------------------------------------------------------------------------------------------------

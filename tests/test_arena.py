@@ -91,7 +91,7 @@ def test_games_come_in_pairs(games: Any) -> None:
 
 
 def test_an_unknown_policy_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"'gredy'.*random, greedy, hoarder"):
+    with pytest.raises(ValueError, match=r"'gredy'.*random, greedy, expert, hoarder"):
         duel("gredy", "random")
 
 

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from helpers import ALL_PRESETS, SHORT_MATCH, any_rules, over, played_games, random_position, rehidden, start
+from helpers import (
+    ALL_PRESETS,
+    SHORT_MATCH,
+    any_rules,
+    over,
+    played_games,
+    random_position,
+    rehidden,
+    start,
+    wins_this_turn,
+)
 from spite_env import Game, Policy, Rules
 from spite_env.arena import duel
 from spite_env.policies import decide, make_policy
@@ -59,7 +69,7 @@ def test_its_choices_are_legal_under_any_rules(rules: Rules, seed: int) -> None:
 
 @EVERY_VARIANT
 def test_it_plays_whole_games(rules: Rules) -> None:
-    game = Game(rules, 20, seed=1)
+    game = Game(rules, 10, seed=1)
     policy = expert(rules)
     for _ in range(5000):
         (live,) = np.nonzero(~over(game))
@@ -67,7 +77,7 @@ def test_it_plays_whole_games(rules: Rules) -> None:
             break
         game.step(decide(policy, "expert", game, live), live)
     assert over(game).all()
-    assert (game.winner >= 0).sum() > 10
+    assert (game.winner >= 0).sum() > 5
 
 
 # -- what its choices depend on --------------------------------------------------------------------------------------
@@ -142,6 +152,21 @@ def test_it_finds_every_chain_that_wins(layout: dict[str, Any]) -> None:
     assert texts[-1].startswith("payoff>")
 
 
+def test_it_wins_exactly_where_a_win_within_the_turn_exists() -> None:
+    game = played_games(Rules(), 60, seed=6, most=150)
+    positions = [game.position(index) for index in range(60)]
+    for position in positions:
+        position["payoff"][position["turn"]] = position["payoff"][position["turn"]][-1:]
+    expected = [wins_this_turn(Game.from_positions(Rules(), [position])) for position in positions]
+    assert 10 < sum(expected) < 50
+    game = Game.from_positions(Rules(), positions)
+    movers, live = game.current_player, np.arange(60)
+    while live.size:
+        game.step(choices(game.copy(live)), live)
+        live = live[~over(game)[live] & (game.current_player == movers)[live]]
+    assert (game.winner == movers).tolist() == expected
+
+
 def test_it_spends_no_king_that_it_need_not() -> None:
     texts = turn(WINS["no king where there is a longer way without"])
     assert "wild" not in " ".join(texts)
@@ -163,7 +188,7 @@ def test_it_ends_a_turn_that_it_must_end() -> None:
 
 @pytest.mark.parametrize("preset", ["g4a", "classic"])
 def test_it_beats_greedy(preset: str) -> None:
-    result = duel("expert", "greedy", Rules.preset(preset), games=200, seed=7)
+    result = duel("expert", "greedy", Rules.preset(preset), games=100, seed=7)
     assert result.win_share_interval is not None
     assert result.win_share_interval[0] > 0.85
     assert result.draws <= 0.1 * result.games

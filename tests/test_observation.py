@@ -450,3 +450,18 @@ def test_unseen_cards_and_visible_cards_are_all_that_are_in_the_game(seed: int, 
         tops = [pile[-1] for pile in position["payoff"]]
         visible = Counter(sides + centers + tops + position["hands"][viewer] + position["set_aside"])
         assert hidden + visible == cards_of(position)
+
+
+@pytest.mark.parametrize("encoding", ["compact", "onehot"])
+def test_a_game_shows_itself_in_another_layout_when_asked(encoding: str) -> None:
+    game = played_games(Rules(), 50, seed=8, most=100)
+    table = ObservationTable(Rules(), encoding, 6)
+    other = Game.from_positions(Rules(), [game.position(index) for index in range(50)], encoding=encoding, side_depth=6)
+    for viewer in (0, 1, None):
+        np.testing.assert_array_equal(game.observe(viewer, table=table), other.observe(viewer))
+    np.testing.assert_array_equal(game.observe(indices=[7, 3], table=table), other.observe(indices=[7, 3]))
+
+
+def test_a_layout_for_other_rules_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"is one for Rules\(ranks=3.*this game's rules are Rules\(ranks=12"):
+        Game().observe(table=ObservationTable(Rules.mini()))

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from helpers import ALL_PRESETS, chi_square, chi_square_limit, legal_texts, over, played_games, start
 from spite_env import Game, Policy, Rules, random_legal_actions
-from spite_env.policies import GreedyPolicy, PriorityPolicy, RandomPolicy, make_policy
+from spite_env.observation import ObservationTable
+from spite_env.policies import GreedyPolicy, PriorityPolicy, RandomPolicy, decide, make_policy
 from spite_env.rules import PRESETS
 
 NAMES = ("random", "greedy", "hoarder")
@@ -295,3 +296,28 @@ def test_a_choice_among_very_many_actions_is_legal() -> None:
     mask = game.legal_actions()
     for uniform in (0.0, 0.5, 0.999999):
         assert mask[0, random_legal_actions(mask, np.array([uniform]))[0]]
+
+
+class Reader(GreedyPolicy):
+    """Asks for a layout, and keeps what it is given."""
+
+    needs_observation = True
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        super().reset(rules, num_games, seed)
+        self.observation_table = ObservationTable(rules, "compact", 7)
+
+    def act(self, observation: Any, action_mask: Any, infosets: Any, indices: Any) -> NDArray[np.intp]:
+        self.seen = observation
+        return super().act(observation, action_mask, infosets, indices)
+
+
+@pytest.mark.parametrize("options", [{}, {"encoding": "compact", "side_depth": 0}])
+def test_a_policy_gets_the_layout_that_it_asks_for(options: dict[str, Any]) -> None:
+    game = played_games(Rules(), 20, seed=9, most=60, **options)
+    policy = Reader()
+    policy.reset(Rules(), 20, 0)
+    games = np.array([3, 11, 5])
+    decide(policy, "reader", game, games)
+    np.testing.assert_array_equal(policy.seen, game.observe(indices=games, table=policy.observation_table))
+    assert policy.seen.shape == (3, policy.observation_table.n)
