@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -143,25 +143,21 @@ def tournament(
     by_name = dict(zip(names, policies, strict=True))
     for policy in policies:
         make_policy(policy)  # so that an unknown name is found before anything is played
-    numbers = {name: checked_games(games[name] if isinstance(games, Mapping) else games) for name in names}
+    numbers = {name: checked_games(games.get(name) if isinstance(games, Mapping) else games) for name in names}
     common = Pairing(("", ""), ("", ""), rules, 0, encoding, side_depth, on_error, time_limit)
 
     wanted: dict[Key, _Part] = {}
-    for first, second in sorted(itertools.starmap(_cell, itertools.combinations(names, 2))):
-        cell = (first, second)
+    for cell in sorted(itertools.starmap(_cell, itertools.combinations(names, 2))):
+        first, second = cell
         players = (by_name[first], by_name[second])
-        pairing = replace(common, policies=players, names=cell, seed=cell_seed(seed, *cell))
-        pairs = min(numbers[first], numbers[second]) // 2
-        size = math.ceil(pairs / parts)
-        for start in range(0, pairs, size):
-            part = _Part(pairing, start, min(start + size, pairs))
+        pairing = replace(common, policies=players, names=cell, seed=cell_seed(seed, first, second))
+        for part in _split(pairing, min(numbers[first], numbers[second]) // 2, parts):
             wanted[part.key] = part
 
     settings = {"format": FORMAT, "rules": rules.to_dict(), "seed": seed}
     settings |= {name: getattr(common, name) for name in ("encoding", "side_depth", "on_error", "time_limit")}
-    with ExitStack() as stack:
-        played, write = stack.enter_context(_results_file(file, settings))
-        played = {key: played[key] for key in wanted if key in played}
+    with _results_file(file, settings) as (known, write):
+        played = {key: known[key] for key in wanted if key in known}
         missing = [part for key, part in wanted.items() if key not in played]
         count, total = (sum(end - start for *_, start, end in keys) for keys in (played, wanted))
         for part, tally in _on_ray(missing, ray) if ray is not None else _in_processes(missing, workers):
@@ -173,8 +169,7 @@ def tournament(
 
     tallies: dict[tuple[str, str], Tally] = {}
     for key in wanted:
-        cell = key[:2]
-        tallies[cell] = tallies.get(cell, Tally()) + played[key]
+        tallies[key[:2]] = tallies.get(key[:2], Tally()) + played[key]
     ratings = tuple(rate(sorted(names), tallies, seed=seed))
     ordered = tuple(rating.name for rating in ratings)
     return TournamentResult(ordered, rules, seed, ratings, tallies, time.perf_counter() - started)
@@ -191,6 +186,12 @@ def cell_seed(seed: int, first: str, second: str) -> int:
 
 
 # Who plays
+
+
+def _split(pairing: Pairing, pairs: int, parts: int) -> Iterator[_Part]:
+    size = math.ceil(pairs / parts)
+    for start in range(0, pairs, size):
+        yield _Part(pairing, start, min(start + size, pairs))
 
 
 def _play(part: _Part) -> Tally:

@@ -103,6 +103,7 @@ def test_a_policy_that_misbehaves_stops_the_tournament_or_loses() -> None:
         (["greedy", "random"], {"names": ["a"]}, "one for each policy"),
         (["greedy", "nobody"], {}, "'nobody'"),
         (["greedy", "random"], {"games": 3}, "games=3"),
+        (["greedy", "random"], {"games": {"greedy": 2}}, "games=None"),
         (["greedy", "random"], {"workers": 0}, "workers=0"),
         (["greedy", "random"], {"parts": 0}, "parts=0"),
         (["greedy", "random"], {"seed": -1}, "seed=-1"),
