@@ -305,4 +305,4 @@ def test_policies_are_given_the_information_of_the_games_they_play() -> None:
     games = np.array([4, 1])
     decide(policy, "listener", game, games, first=10)
     assert storage(given[0].sample(2, [5, 6])) == storage(InformationSets(game, games).sample(2, [5, 6]))
-    assert [name for name in dir(given[0]) if not name.startswith("_")] == ["sample"]
+    assert [name for name in dir(given[0]) if not name.startswith("_")] == ["sample", "select"]
