@@ -88,7 +88,7 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
     if getattr(policy, "needs_observation", True):
         observation = game.observe(indices=games, table=getattr(policy, "observation_table", None))
     else:
-        observation = np.broadcast_to(np.uint8(0), (games.size, game.observation.n))
+        observation = np.zeros((games.size, game.observation.n), np.uint8)
     mask = game.legal_actions(games)
     actions = np.asarray(policy.act(observation, mask, InformationSets(game, games), games + first))
     if actions.shape != games.shape or actions.dtype.kind not in "iu":

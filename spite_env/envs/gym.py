@@ -211,7 +211,7 @@ class SpiteVectorEnv(VectorEnv[Any, Any, Any]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the learner's legal actions, bool ``(num_envs, actions)``, a new array."""
-        return np.array(self.games.game.legal_actions(), order="C")
+        return self.games.game.legal_actions().copy("K")
 
     def _mask(self) -> NDArray[np.int8]:
         return self.action_masks().view(np.int8)

@@ -165,7 +165,7 @@ class SpiteVecEnv(VecEnv):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the learner's legal actions, bool ``(num_envs, actions)``, a new array."""
-        return np.array(self.game.legal_actions(), order="C")
+        return self.game.legal_actions().copy("K")
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
