@@ -40,7 +40,10 @@ class Weights:
 
     Attributes:
         hand_card: A card left in the hand when the turn's plays end.
-        empty_hand: No card left there.
+        short_stock: The share of the deck in the stock, or set aside, up to which the stock is short: completed piles
+            feed it.
+        short_stock_hand_card: What takes the place of ``hand_card`` then.
+        empty_hand: No card left in the hand.
         refilled_hand: The same where the hand is then refilled within the turn.
         opponent_gap: That the opponent lacks 0, 1, 2, ... of the ranks below its pay-off card, counting its side piles
             alone, on the centre pile where it lacks fewest.
@@ -59,6 +62,8 @@ class Weights:
     """
 
     hand_card: int = -40
+    short_stock: float = 0.14
+    short_stock_hand_card: int = -200
     empty_hand: int = 40
     refilled_hand: int = 300
     opponent_gap: tuple[int, ...] = (-480, -240, -120, -40, 0)
@@ -81,7 +86,6 @@ class _View:
     """What the movers of a batch of games see; in each array the games come last."""
 
     payoff: Array
-    payoff_size: Array
     opponent_payoff: Array
     height: Array  #: of each centre pile
     hand: Array  #: cards of each kind
@@ -90,6 +94,7 @@ class _View:
     side_key: Array  #: a word for the cards from each of these on
     opponent_gap: Array  #: how many ranks the opponent lacks, by the height of a centre pile
     most_kings: Array  #: that may be played in this turn
+    hand_card: Array  #: what a card left in the hand is worth
 
     @property
     def size(self) -> int:
@@ -150,7 +155,7 @@ class ExpertPolicy:
         return chosen
 
     def _read(self, observation: NDArray[np.uint8]) -> _View:
-        rules, table = self.rules, self.observation_table
+        w, rules, table = self.weights, self.rules, self.observation_table
         natural = np.ascontiguousarray(observation.T)
 
         def part(name: str) -> Array:
@@ -166,11 +171,11 @@ class ExpertPolicy:
             below[:, place] |= below[:, place + 1]
             key[:, place] += key[:, place + 1] * np.uint64(0x9E3779B97F4A7C15)
         payoff_size, hand = part("own_payoff_size")[0], part("own_hand")
+        stock = part("stock_size")[0].astype(np.intp) + part("set_aside_size")[0]
         kings = hand[-1].astype(np.intp) + (sides == rules.kinds).sum(axis=(0, 1))
         opponent_payoff = part("opponent_payoff_top")[0]
         return _View(
             payoff=part("own_payoff_top")[0],
-            payoff_size=payoff_size,
             opponent_payoff=opponent_payoff,
             height=part("center_height"),
             hand=hand,
@@ -178,7 +183,8 @@ class ExpertPolicy:
             below=below,
             side_key=key ^ key >> np.uint64(31),
             opponent_gap=self._open_gap(side_cards("opponent"), opponent_payoff),
-            most_kings=np.where(payoff_size == 1, kings, np.minimum(kings, self.weights.most_kings)),
+            most_kings=np.where(payoff_size == 1, kings, np.minimum(kings, w.most_kings)),
+            hand_card=np.where(stock <= w.short_stock * rules.num_cards, w.short_stock_hand_card, w.hand_card),
         )
 
     def _open_gap(self, sides: Array, payoff: Array) -> Array:
@@ -306,7 +312,7 @@ class ExpertPolicy:
         gap = _size(self._needed[nodes.height, payoff] & ~at_hand).min(axis=0)
         opponent_gap = view.opponent_gap[nodes.height, nodes.game].min(axis=0)
         goal = (nodes.height + np.uint8(1) == payoff).any(axis=0)
-        value = w.hand_card * nodes.held + np.array(w.opponent_gap).take(opponent_gap, mode="clip")
+        value = view.hand_card[nodes.game] * nodes.held + np.array(w.opponent_gap).take(opponent_gap, mode="clip")
         value += (nodes.held == 0) * (w.refilled_hand if self.rules.refill_mid_turn else w.empty_hand)
         value += goal * GOAL + nodes.kings * np.where(goal, -GOAL_KING, w.king)
         return value, gap

@@ -16,11 +16,13 @@ from spite_env.rules import Rules
 
 Array = NDArray[Any]
 
-# What is worth how much, in arbitrary units.
-HAND_CARD = 60
-SIDE_CARD = 30
+# What a play is worth, in arbitrary units: a card less in the hand or on a side pile, and that a player lacks 0, 1, 2
+# and more of the ranks below its pay-off card, on the centre pile where it lacks fewest.
+HAND_CARD, SIDE_CARD = 60, 30
 OWN_GAP = np.array([0, -40, -80, -110, -130], np.int16)
 OPPONENT_GAP = np.array([-480, -240, -120, -40, 0], np.int16)
+
+#: Kings that may be spent to reach a pay-off card that isn't the last.
 MOST_KINGS = 2
 
 
@@ -90,62 +92,48 @@ class PlayoutPolicy:
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
-        rules, table, natural = self.rules, self.actions, observation.T
-        count = natural.shape[1]
-        part = self.observation_table.slices
-        game = np.arange(count)
-        payoff, rival = natural[part["own_payoff_top"]][0], natural[part["opponent_payoff_top"]][0]
-        height = natural[part["center_height"]]
-        hand = natural[part["own_hand"]]
-        tops = natural[part["own_side_cards"]]
-        rival_tops = natural[part["opponent_side_cards"]]
-        kings = hand[-1]
-
-        held, on_sides = self._sets.of_tally(hand), self._sets.of_cards(tops)
+        rules, table, sets, natural = self.rules, self.actions, self._sets, observation.T
+        part, game = self.observation_table.slices, np.arange(natural.shape[1])
+        payoff, rival_payoff = natural[part["own_payoff_top"]][0], natural[part["opponent_payoff_top"]][0]
+        height, hand, tops = natural[part["center_height"]], natural[part["own_hand"]], natural[part["own_side_cards"]]
+        held, on_sides = sets.of_tally(hand), sets.of_cards(tops)
         at_hand = held | on_sides
-        needed = self._sets.needed[height, payoff]
-        gap = self._sets.size[needed & ~at_hand]
+        rival_at_hand = sets.of_cards(natural[part["opponent_side_cards"]])
 
-        # The pay-off card, or the way to it with the fewest kings and plays.
-        fits = (height + np.uint8(1) == payoff) | (payoff == rules.kinds)
-        cost = gap * np.int16(16) + self._sets.size[needed]
-        cost[fits] = -1
+        # The pay-off card, or the way to it that takes the fewest kings, and then the fewest plays.
+        needed = sets.needed[height, payoff]
+        gap = sets.size[needed & ~at_hand]
+        cost = gap * np.int16(16) + sets.size[needed]
+        cost[(height + np.uint8(1) == payoff) | (payoff == rules.kinds)] = -1
         target = cost.argmin(axis=0)
         least = cost[target, game]
-        most_kings = np.where(natural[part["own_payoff_size"]][0] == 1, kings, np.minimum(kings, MOST_KINGS))
-        reached = least < 16 * (most_kings.astype(np.int16) + 1)
-        next_rank = height[target, game] + np.uint8(1)
+        kings = np.where(natural[part["own_payoff_size"]][0] == 1, hand[-1], np.minimum(hand[-1], MOST_KINGS))
+        heading = least < 16 * (kings.astype(np.int16) + 1)
 
         # Else the play that is worth most.
-        rival_at_hand = self._sets.of_cards(rival_tops)
-        rival_needed = self._sets.needed[:, rival] & ~rival_at_hand  # by height
-        rival_gap = self._sets.size[rival_needed]
-        own_gap = self._sets.size[self._sets.needed[:, payoff] & ~at_hand]
-        after = (height + np.uint8(1)) % np.uint8(rules.ranks)
-        worth = self._worth(height, after, own_gap, rival_gap, game)
-        bit = self._sets.bit[1:][height]
-        from_side, from_hand = (bit & on_sides) > 0, (bit & held) > 0
-        worth += np.where(from_side, np.int16(SIDE_CARD), np.int16(HAND_CARD))
-        worth[~(from_side | from_hand)] = -1000
-        center = worth.argmax(axis=0)
-        plays = worth[center, game] > 0
-        center = np.where(reached, target, center)
-        rank = np.where(reached, next_rank, height[center, game] + np.uint8(1))
+        own_gap = sets.size[sets.needed[:, payoff] & ~at_hand]  # by height
+        rival_gap = sets.size[sets.needed[:, rival_payoff] & ~rival_at_hand]
+        card = sets.bit[1:][height]
+        on_side, in_hand = (card & on_sides) > 0, (card & held) > 0
+        worth = self._worth(height, own_gap, rival_gap) + np.where(on_side, SIDE_CARD, HAND_CARD)
+        worth[~(on_side | in_hand)] = -1000
+        center = np.where(heading, target, worth.argmax(axis=0))
+        playing = heading | (worth[center, game] > 0)
 
-        on_top = tops == rank
-        is_side, is_hand = on_top.any(axis=0), hand[rank - 1, game] > 0
-        source = np.where(
-            is_side, 1 + on_top.argmax(axis=0), np.where(is_hand, table.num_sources - 2, table.num_sources - 1)
-        )
+        rank = height[center, game] + np.uint8(1)
+        side = tops == rank
+        from_hand = np.where(hand[rank - 1, game] > 0, table.num_sources - 2, table.num_sources - 1)
+        source = np.where(side.any(axis=0), 1 + side.argmax(axis=0), from_hand)
         source[least < 0] = 0
         chosen = center * table.num_sources + source
-        passing = np.flatnonzero(~(reached | plays))
+        passing = np.flatnonzero(~playing)
         if passing.size:
             chosen[passing] = self._discard(passing, hand, tops, needed, gap, action_mask)
         return chosen
 
-    def _worth(self, height: Array, after: Array, own_gap: Array, rival_gap: Array, game: Array) -> Array:
-        """Return by how much it betters the gaps to add a card to each centre pile."""
+    def _worth(self, height: Array, own_gap: Array, rival_gap: Array) -> Array:
+        """Return what it is worth to add a card to each centre pile, by the gaps of both players alone."""
+        game, after = np.arange(height.shape[1]), (height + np.uint8(1)) % np.uint8(self.rules.ranks)
         now, then = OWN_GAP.take(own_gap[height, game], mode="clip"), OWN_GAP.take(own_gap[after, game], mode="clip")
         rival_now = OPPONENT_GAP.take(rival_gap[height, game], mode="clip")
         rival_then = OPPONENT_GAP.take(rival_gap[after, game], mode="clip")
@@ -158,14 +146,15 @@ class PlayoutPolicy:
         return worth - (now.max(axis=0) + rival_now.min(axis=0))
 
     def _discard(self, games: Array, hand: Array, tops: Array, needed: Array, gap: Array, action_mask: Mask) -> Array:
-        rules, table = self.rules, self.actions
+        """Return the best discard, or ``end_turn``, in some games."""
+        rules, table, sets = self.rules, self.actions, self._sets
         top, cards = tops[:, games], hand[:, games]
         score = self._discard_value[:, top]
         wanted = needed[:, games]
         wanted = wanted[gap[:, games].argmin(axis=0), np.arange(games.size)]
-        lies = (self._sets.bit[top] & wanted) > 0
+        lies = (sets.bit[top] & wanted) > 0
         score -= np.int16(60) * (lies & (top != np.arange(1, rules.kinds + 1)[:, None, None]))
-        keep = np.int16(20) * (cards > 1) - np.int16(30) * (((self._sets.bit[1:, None] & wanted) > 0) & (cards == 1))
+        keep = np.int16(20) * (cards > 1) - np.int16(30) * (((sets.bit[1:, None] & wanted) > 0) & (cards == 1))
         score += keep.astype(np.int16)[:, None]
         score[np.broadcast_to((cards == 0)[:, None], score.shape)] = -2000
         best = score.reshape(-1, games.size).argmax(axis=0)

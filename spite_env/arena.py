@@ -167,31 +167,33 @@ class DuelResult:
     ) -> DuelResult:
         """Return the result that a tally amounts to."""
         started, other = tally.results()
-        games = 2 * started.size
-        wins, losses = (started > 0) + (other > 0) * 1, (started < 0) + (other < 0) * 1
-        starter_wins = (started > 0) + (other < 0) * 1
+        count = 2 * started.size
+        wins, losses, starter_wins = (
+            np.add(*games, dtype=np.int64)
+            for games in ((started > 0, other > 0), (started < 0, other < 0), (started > 0, other < 0))
+        )
         apart = (started.var() + other.var()) / 4
         return cls(
             players=players,
             rules=rules.to_dict(),
             seed=seed,
-            games=games,
+            games=count,
             wins=int(wins.sum()),
-            draws=games - int((wins + losses).sum()) - tally.truncated,
+            draws=count - int((wins + losses).sum()) - tally.truncated,
             truncated=tally.truncated,
             losses=int(losses.sum()),
             forfeits=tally.forfeits,
             points=tally.points,
-            margin=float((wins - losses).sum() / games),
+            margin=float((wins - losses).sum() / count),
             margin_interval=margin_interval((started + other) / 2),
             win_share=_share(wins, wins + losses),
             win_share_interval=share_interval(wins, wins + losses),
-            starter_margin=float((started - other).sum() / games),
+            starter_margin=float((started - other).sum() / count),
             starter_margin_interval=margin_interval((started - other) / 2),
             starter_share=_share(starter_wins, wins + losses),
             starter_share_interval=share_interval(starter_wins, wins + losses),
             variance_ratio=float(((started + other) / 2).var() / apart) if apart else None,
-            mean_length=tally.decisions / games,
+            mean_length=tally.decisions / count,
             seconds=tally.seconds,
             test=test,
             verdict=verdict,

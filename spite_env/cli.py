@@ -1,4 +1,4 @@
-"""The command line: ``spite-env duel A B``, ``spite-env verify FILE`` and ``spite-env dataset FILE OUT.npz``."""
+"""The command line: ``spite-env duel A B``, ``tournament A B C``, ``verify FILE`` and ``dataset FILE OUT.npz``."""
 
 from __future__ import annotations
 
@@ -66,6 +66,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         duels.add_argument(f"--{name}", type=float, help=f"for --until-decided: {meaning} (default: {default})")
     duels.add_argument("--records", metavar="FILE", help="write every game to FILE, one JSON record a line")
     duels.set_defaults(run=_duel)
+
+    tournaments = commands.add_parser(
+        "tournament", parents=[playing], help="play each policy against each other one, and rate them"
+    )
+    tournaments.add_argument("policies", nargs="+", metavar="POLICY", help="a name, or package.module:name")
+    tournaments.add_argument(
+        "--games", type=int, default=GAMES, help="of each two policies, an even number (default: %(default)s)"
+    )
+    tournaments.add_argument(
+        "--results", metavar="FILE", help="write what has been played to FILE; what it holds is not played again"
+    )
+    tournaments.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
+    tournaments.add_argument("--ray", metavar="ADDRESS", help="play on a Ray cluster; 'local' starts one here")
+    tournaments.add_argument("--csv", metavar="FILE", help="write the duels to FILE")
+    tournaments.add_argument("--heatmap", metavar="FILE.png", help="draw the margins")
+    tournaments.set_defaults(run=_tournament)
 
     verify = commands.add_parser("verify", help="replay game records and judge them")
     verify.add_argument("file", metavar="FILE")
@@ -145,6 +161,37 @@ def _duel(options: argparse.Namespace) -> int:
         print_duels(console, result)
         console.print(f"{result.decisions_per_second:,.0f} decisions a second, {result.seconds:.1f} s")
     return 0
+
+
+def _tournament(options: argparse.Namespace) -> int:
+    from spite_env.heatmap import check_matplotlib, save_heatmap
+    from spite_env.tables import make_console, print_tournament, write_csv
+    from spite_env.tournament import tournament
+
+    console = None if options.json else make_console()
+    if options.heatmap is not None:
+        check_matplotlib()
+    shared = ("games", "seed", "on_error", "time_limit", "workers", "ray")
+    result = tournament(
+        options.policies,
+        parse_rules(options.rules, options.set),
+        file=options.results,
+        progress=_show_progress if sys.stderr.isatty() else None,
+        **{name: getattr(options, name) for name in shared},
+    )
+    if console is None:
+        print(json.dumps(result.to_dict(), indent=2))
+    else:
+        print_tournament(console, result)
+    if options.csv is not None:
+        write_csv(options.csv, result)
+    if options.heatmap is not None:
+        save_heatmap(options.heatmap, result)
+    return 0
+
+
+def _show_progress(played: int, total: int) -> None:
+    print(f"{played} of {total} pairs", end="\n" if played == total else "\r", file=sys.stderr, flush=True)
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -465,8 +465,8 @@ class Game:
         """Return the legal actions of some games, bool ``(n, games)``."""
         s, rules, table = self.state, self.rules, self.actions
         player = s.player[at]
-        held = self._of_player(s.hand, at, player) > 0
-        tops = self._of_player(s.pile_top, at, player)
+        held = self._of_player("hand", at, player) > 0
+        tops = self._of_player("pile_top", at, player)
         need = s.center_size[:, at] + np.uint8(1)
         over = s.over[at]
         count = player.size
@@ -809,10 +809,13 @@ class Game:
 
     # Helpers
 
-    def _of_player(self, field: Bytes, at: slice | Index, player: Bytes) -> Bytes:
-        """Select each game's player from a field of shape (2, ..., games) without a branch."""
-        first, second = field[0][..., at], field[1][..., at]
-        return first ^ ((first ^ second) & (np.uint8(0) - player))
+    def _of_player(self, field: str, at: slice | Index, player: Bytes) -> Bytes:
+        """Select each mover's part of a field of shape (2, rows, games), in all games or in some."""
+        first, second = getattr(self.state, field)
+        if isinstance(at, slice):
+            return first ^ ((first ^ second) & (np.uint8(0) - player))  # without a branch
+        rows, n = len(first), self.state.stride
+        return self.state.flat[field][np.arange(rows)[:, None] * n + (player.astype(np.intp) * (rows * n) + at)]
 
     def _tell(self, kind: str, games: Index, **details: Any) -> None:
         if self.listener is not None:

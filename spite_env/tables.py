@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import csv
+import os
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from spite_env.arena import DuelResult, Interval
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from spite_env.tournament import TournamentResult
 
 COLUMNS = (
     "policy",
@@ -104,6 +110,56 @@ def print_duels(console: Console, *results: DuelResult) -> None:
     console.print(NOTE)
     if any(result.test is not None for result in results):
         console.print("the intervals don't account for when a sequential test stops; its verdict does")
+    _print_faults(console, results)
+
+
+def print_tournament(console: Console, result: TournamentResult) -> None:
+    """Print a tournament's ratings and its cross table, the best policy first."""
+    from rich.table import Table
+
+    table = Table("policy", "rating", *result.names, show_lines=True)
+    for rating in result.ratings:
+        cells = ("" if name == rating.name else _cross_cell(result.duel(rating.name, name)) for name in result.names)
+        low, high = rating.interval
+        table.add_row(rating.name, f"{rating.rating:+.0f}\n[{low:+.0f}, {high:+.0f}]", *cells)
+    console.print(table)
+    console.print(
+        "each row's margin = (wins - losses) / games, and its wins / draws / losses; ratings are on Elo's scale with\n"
+        "a mean of 0, a draw counts as half a win; intervals are 95 %, over pairs of games with the same deal"
+    )
+    _print_faults(console, result.duels())
+
+
+def write_csv(path: str | os.PathLike[str], result: TournamentResult) -> None:
+    """Write a tournament's duels, one a line, each seen from the better policy; pairs of values make two columns."""
+    left_out = {"rules", "test", "verdict", "faults", "pairs"}
+    names = [item.name for item in fields(DuelResult) if item.name not in left_out]
+    rows = [_flat({name: getattr(duel, name) for name in names}) for duel in result.duels()]
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, value in values.items():
+        if name.endswith("interval"):
+            row |= dict(zip((f"{name}_low", f"{name}_high"), value or (None, None), strict=True))
+        elif isinstance(value, tuple):
+            row |= dict(zip((f"{name}_first", f"{name}_second"), value, strict=True))
+        else:
+            row[name] = value
+    return row
+
+
+def _cross_cell(result: DuelResult) -> str:
+    low, high = result.margin_interval
+    shares = (count / result.games for count in (result.wins, result.draws + result.truncated, result.losses))
+    return f"{result.margin:+.3f} ± {(high - low) / 2:.3f}\n" + " / ".join(f"{share:.0%}" for share in shares)
+
+
+def _print_faults(console: Console, results: Iterable[DuelResult]) -> None:
     for result in results:
         for fault in result.faults:
             console.print(f"fault: {fault}", markup=False)

@@ -243,7 +243,9 @@ def test_wrong_arguments_are_named() -> None:
         SpiteEnv(observation="flat")
     with pytest.raises(ValueError, match="observation='flat' is not allowed"):
         SpiteVectorEnv(2, observation="flat")
-    with pytest.raises(ValueError, match=r"unknown policy 'nobody'; the known ones are random, greedy, hoarder"):
+    with pytest.raises(
+        ValueError, match=r"unknown policy 'nobody'; the known ones are random, greedy, expert, hoarder"
+    ):
         gymnasium.make("SpiteAndMalice-v0", opponent="nobody")
     with pytest.raises(ValueError, match="max_steps of the rules"):
         SpiteVectorEnv(2, max_episode_steps=10)

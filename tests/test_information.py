@@ -265,6 +265,7 @@ def test_from_seeds_a_game_is_sampled_the_same_in_any_batch_and_any_number() -> 
     fewer = InformationSets(game, some).sample(5, seeds[some])
     numbers = (some[:, None] * 8 + np.arange(5)).ravel()
     assert storage(fewer) == storage(whole.copy(numbers))
+    assert storage(infosets(game).select(some).sample(5, seeds[some])) == storage(fewer)
 
 
 def test_samples_shuffle_and_deal_by_random_numbers_of_their_own() -> None:
@@ -304,4 +305,4 @@ def test_policies_are_given_the_information_of_the_games_they_play() -> None:
     games = np.array([4, 1])
     decide(policy, "listener", game, games, first=10)
     assert storage(given[0].sample(2, [5, 6])) == storage(InformationSets(game, games).sample(2, [5, 6]))
-    assert [name for name in dir(given[0]) if not name.startswith("_")] == ["sample"]
+    assert [name for name in dir(given[0]) if not name.startswith("_")] == ["sample", "select"]

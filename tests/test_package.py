@@ -39,7 +39,7 @@ import sys
 import spite_env
 from spite_env import spite_and_malice_v0
 
-heavy = {"matplotlib", "pandas", "pygame", "ray", "rich", "sb3_contrib", "stable_baselines3", "torch"}
+heavy = {"choix", "matplotlib", "pandas", "pygame", "ray", "rich", "sb3_contrib", "scipy", "stable_baselines3", "torch"}
 print(*sorted(heavy & sys.modules.keys()))
 """
 
