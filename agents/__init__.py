@@ -4,6 +4,7 @@
 AGENTS = {
     "expert": "agents.expert:ExpertPolicy",
     "hoarder": "agents.hoarder:HoarderPolicy",
+    "network": "agents.network:NetworkPolicy",
     "playout": "agents.playout:PlayoutPolicy",
     "search": "agents.search:SearchPolicy",
 }

@@ -5,7 +5,7 @@
 
 The weights are written as float16 (``--dtype float32`` keeps them as they are): the probabilities of actions then
 differ by less than 0.001 or so. Beside them, in a ``.md`` and a ``.json``, stand the command and the settings of the
-training, its length, and a duel with greedy. A model of Stable-Baselines3 doesn't know the rules of the games that it
+training, its length, and duels. A model of Stable-Baselines3 doesn't know the rules of the games that it
 was trained in, nor their encoding: say it where they are not the default.
 """
 
@@ -60,7 +60,7 @@ def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> Network:
-    """Export, duel with greedy, and write down where the weights come from; return the network as it was written."""
+    """Export, duel, and write down where the weights come from; return the network as it was written."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="checkpoint (.pt) of ppo_selfplay.py, or model (.zip) of MaskablePPO")
     parser.add_argument("target", type=Path, help="file of weights to write (.npz)")
@@ -68,8 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     parser.add_argument("--rules", default="g4a", help="preset of a .zip's rules (default g4a)")
     parser.add_argument("--encoding", default="onehot", help="encoding of a .zip's observations (default onehot)")
     parser.add_argument("--side-depth", type=int, default=3, help="side-pile cards that these show (default 3)")
-    parser.add_argument("--games", type=int, default=4000, help="games of the duel with greedy (default 4000)")
-    parser.add_argument("--seed", type=int, default=3_000_000, help="seed of the duel (default 3000000)")
+    parser.add_argument("--against", nargs="+", default=["greedy"], help="policies to duel with (default greedy)")
+    parser.add_argument("--games", type=int, default=4000, help="games of each duel (default 4000)")
+    parser.add_argument("--seed", type=int, default=3_000_000, help="seed of the duels (default 3000000)")
     args = parser.parse_args(arguments)
     for path, suffixes in ((args.source, (".pt", ".zip")), (args.target, (".npz",))):
         if path.suffix not in suffixes:
@@ -88,20 +89,20 @@ def main(arguments: Sequence[str] | None = None) -> Network:
         training["commands"] = [json.loads(notes.read_text())["machine"]["command"]] if notes.is_file() else []
     network.save(args.target, args.dtype)
     written = Network.load(args.target)
-    about = written.about
-    result = duel(
-        NetworkPolicy(written),
-        "greedy",
-        written.rules,
-        games=args.games,
-        seed=args.seed,
-        names=(args.target.stem, "greedy"),
-        encoding=about.encoding,
-        side_depth=about.side_depth,
-    )
-    row = dict(zip(COLUMNS, duel_cells(result), strict=True))
-    details = {"machine": machine(), "training": training, "duels": [result.to_dict()]}
-    text = write_results(args.target.with_suffix(""), [row], details)
+    results = [
+        duel(
+            NetworkPolicy(written),
+            other,
+            written.rules,
+            games=args.games,
+            seed=args.seed,
+            names=(args.target.stem, other),
+        )
+        for other in args.against
+    ]
+    rows = [dict(zip(COLUMNS, duel_cells(result), strict=True)) for result in results]
+    details = {"machine": machine(), "training": training, "duels": [result.to_dict() for result in results]}
+    text = write_results(args.target.with_suffix(""), rows, details)
     text += f"\nTrained for {training['decisions']:,} decisions, seed {training['settings']['seed']}"
     text += f", {training['seconds'] / 60:.0f} minutes" if "seconds" in training else ""
     text += "".join(

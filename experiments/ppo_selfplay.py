@@ -443,10 +443,8 @@ class Trainer:
 
     def duel(self, other: str, games: int, seed: int) -> DuelResult:
         """Duel the network, taking its most probable actions, with another policy."""
-        args = self.args
         policy = NetworkPolicy(self.agent.export())
-        names = (args.name, other)
-        return duel(policy, other, self.rules, games=games, seed=seed, names=names, side_depth=args.side_depth)
+        return duel(policy, other, self.rules, games=games, seed=seed, names=(self.args.name, other))
 
     def report(self) -> list[DuelResult]:
         """Duel with greedy and with the teacher, print the table, and write it."""

@@ -59,10 +59,16 @@ def load(path: Path = POSITIONS) -> list[Solved]:
 
 
 def score(policy: str | Policy, solved: Solved, copies: int = 1, seed: int = 0) -> float:
-    """Return the share of copies of a position in which a policy chooses one of the best moves."""
+    """Return the share of copies of a position in which a policy chooses one of the best moves.
+
+    A policy that refuses to play a position's variant of the game doesn't solve it.
+    """
     game = solved.game(copies)
     player = make_policy(policy)
-    player.reset(game.rules, copies, seed)
+    try:
+        player.reset(game.rules, copies, seed)
+    except ValueError:
+        return 0.0
     chosen = decide(player, policy_name(policy), game, np.arange(copies))
     return float(np.isin(chosen, [game.actions.parse(text) for text in solved.best]).mean())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -205,6 +207,17 @@ def test_foreign_games_and_files_are_refused(tmp_path: Path) -> None:
         Network(replace(network.about, view="upside down"), network.layers)
     with pytest.raises(ValueError, match="encoding='compact' is not allowed"):
         SortedView(Rules(), "compact", 3)
+
+
+def test_the_policy_in_the_repository_plays_without_torch() -> None:
+    code = (
+        "import sys; from spite_env.arena import duel; result = duel('network', 'greedy', games=40, seed=5); "
+        "assert result.wins > result.losses, result; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
+    weights = Path(__file__).parents[1] / "agents" / "network.npz"
+    assert weights.stat().st_size < 2_000_000
+    assert weights.with_suffix(".md").exists()
 
 
 # -- training and exports --------------------------------------------------------------------------------------------

@@ -136,6 +136,11 @@ def test_the_expert_finds_every_win_within_the_turn() -> None:
     assert all(score("expert", solved) == 1 for solved in SOLVED if solved.proof == "win")
 
 
+def test_who_refuses_a_variant_does_not_solve_its_positions() -> None:
+    small = next(solved for solved in load() if solved.rules != "g4a")
+    assert score("network", small) == 0
+
+
 def test_the_score_of_one_that_draws_lots_is_its_mean_over_copies() -> None:
     [solved] = [solved for solved in SOLVED if solved.name == "Straight from the hand"]
     legal = np.count_nonzero(solved.game().legal_actions())
