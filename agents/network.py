@@ -207,8 +207,11 @@ class Network:
         self.layers = [(np.asarray(weight, np.float32), np.asarray(bias, np.float32)) for weight, bias in layers]
         sizes = [self.view.size, *(bias.size for _, bias in self.layers)]
         shapes = [weight.shape for weight, _ in self.layers]
-        if shapes != list(pairwise(sizes)) or sizes[-1] != self.view.table.n:
+        flat = all(bias.ndim == 1 for _, bias in self.layers)
+        if not flat or shapes != list(pairwise(sizes)) or sizes[-1] != self.view.table.n:
             raise ValueError(f"weights of shapes {shapes} don't fit {sizes[0]} inputs and {self.view.table.n} actions")
+        if not all(np.isfinite(array).all() for layer in self.layers for array in layer):
+            raise ValueError("some weights are not finite")
 
     @classmethod
     def of_linear(cls, about: About, layers: Iterable[Any]) -> Network:
@@ -225,22 +228,34 @@ class Network:
             ValueError: the file holds something else.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as whole, np.load(whole, allow_pickle=False) as file:
                 about = About(**json.loads(str(file["about"])))
                 count = sum(name.startswith("weight") for name in file.files)
                 return cls(about, [(file[f"weight{layer}"], file[f"bias{layer}"]) for layer in range(count)])
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"{path} is no file of weights: {error}") from error
+        except OSError:
+            raise
+        except Exception as error:  # of all the kinds that a damaged archive gives rise to
+            raise ValueError(f"{path} is no file of weights, or a damaged one: {error}") from error
 
     def save(self, path: str | Path, dtype: Any = np.float16) -> None:
-        """Write a file of weights, with numbers of this type; until it is complete, an old file stays as it was."""
+        """Write a file of weights, with numbers of this type; until it is complete, an old file stays as it was.
+
+        Raises:
+            ValueError: a weight is too large for the type.
+        """
         arrays: dict[str, Any] = {}
+        most = np.finfo(dtype).max
         for layer, (weight, bias) in enumerate(self.layers):
+            if max(np.abs(weight).max(), np.abs(bias).max()) > most:
+                raise ValueError(f"dtype={dtype!r} is not allowed: a weight is larger than its largest number, {most}")
             arrays |= {f"weight{layer}": weight.astype(dtype), f"bias{layer}": bias.astype(dtype)}
         part = Path(f"{path}.part")
-        with part.open("wb") as file:
-            np.savez_compressed(file, about=json.dumps(asdict(self.about)), **arrays)
-        part.replace(path)
+        try:
+            with part.open("wb") as file:
+                np.savez_compressed(file, about=json.dumps(asdict(self.about)), **arrays)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
 
     def log_probabilities(self, view: View) -> NDArray[np.float32]:
         """Return the logarithms of the probabilities of the network's actions, float32 ``(n, actions)``."""

@@ -103,7 +103,7 @@ class PlayoutPolicy:
         # The pay-off card, or the way to it that takes the fewest kings, and then the fewest plays.
         needed = sets.needed[height, payoff]
         gap = sets.size[needed & ~at_hand]
-        cost = gap * np.int16(16) + sets.size[needed]
+        cost = gap * np.int16(16) + sets.size[needed].astype(np.int16)
         cost[(height + np.uint8(1) == payoff) | (payoff == rules.kinds)] = -1
         target = cost.argmin(axis=0)
         least = cost[target, game]

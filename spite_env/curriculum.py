@@ -40,6 +40,8 @@ class Dealer:
             ValueError: no size, a size that isn't from 1 to ``rules.payoff_size``, or a match.
         """
         most = self._game.rules.payoff_size
+        if sizes is not None and not isinstance(sizes, Iterable):
+            raise ValueError(f"payoff_sizes={sizes!r} is not allowed; it is a list of sizes, or None")
         listed = None if sizes is None else [checked_integer("payoff_sizes", size, 1, most) for size in sizes]
         if listed is not None:
             if not listed:

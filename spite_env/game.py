@@ -769,7 +769,7 @@ class Game:
             s.hidden[top - 1, games] -= 1
         s.stock[: stock.shape[1], games] = stock.T
         s.stock_size[games] = stock.shape[1]
-        if payoff_sizes is None:
+        if payoff_sizes is None or not games.size:
             self._tell("deal", games)
         else:
             self._shorten_payoff(games, piles, payoff_sizes)

@@ -64,6 +64,8 @@ def in_options(options: Mapping[str, Any] | None) -> list[Any] | None:
     Raises:
         ValueError: an unknown option.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"options={options!r} are not allowed; they are a dictionary, or None")
     for key in options or ():
         # PettingZoo's API test resets with {"options": 1}, so that key has to pass.
         if key not in ("position", "options"):

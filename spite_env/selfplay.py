@@ -199,9 +199,12 @@ def negamax_gae(
         The advantages and the returns (advantages + values), float32 ``(T, N)``.
 
     Raises:
-        ValueError: shapes that don't fit together.
+        ValueError: shapes that don't fit together, or flags that are no bool.
     """
+    if np.ndim(rewards) != 2:
+        raise ValueError(f"rewards have the shape {np.shape(rewards)}; it must be (T, N)")
     length, count = np.shape(rewards)
+    ended, switched = (_flags(name, array) for name, array in (("ended", ended), ("switched", switched)))
     others = {"values": values, "ended": ended, "switched": switched, "final_values": final_values}
     for name, array in others.items():
         wanted = (length + (name == "values"), count)
@@ -217,3 +220,10 @@ def negamax_gae(
         advantage = deltas[t] + carried[t] * advantage
         advantages[t] = advantage
     return advantages, (advantages + values[:-1]).astype(np.float32)
+
+
+def _flags(name: str, array: Any) -> NDArray[np.bool_]:
+    flags = np.asarray(array)
+    if flags.dtype != np.bool_:
+        raise ValueError(f"{name} are {flags.dtype}; they must be bool")
+    return flags

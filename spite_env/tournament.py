@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spite_env.arena import DuelResult, Pairing, Tally, checked_games
 from spite_env.policies import Policy, PolicyError, make_policy, policy_name
 from spite_env.ratings import Rating, rate
@@ -275,8 +277,8 @@ def _read_results(path: Path, settings: dict[str, Any]) -> tuple[dict[Key, Tally
             raise ValueError(f"format {header['format']!r}")
         for line in lines:
             first, second, start, end = line.pop("part")
-            played[first, second, start, end] = Tally(**{name: _tuples(value) for name, value in line.items()})
-    except (ValueError, TypeError, KeyError) as error:
+            played[first, second, start, end] = _tally(line, end - start)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} is no file of a tournament's results: {error}") from error
     different = [name for name, value in settings.items() if header.get(name) != value]
     if different:
@@ -284,6 +286,16 @@ def _read_results(path: Path, settings: dict[str, Any]) -> tuple[dict[Key, Tally
             f"{path} is of a tournament with another {' and '.join(different)}; go on with the same, or in another file"
         )
     return played, whole
+
+
+def _tally(line: dict[str, Any], count: int) -> Tally:
+    """Return the tally in a line, which is of ``count`` pairs."""
+    tally = Tally(**{name: _tuples(value) for name, value in line.items()})
+    pairs = np.array(tally.pairs)
+    if pairs.shape != (3, 3) or pairs.dtype.kind != "i" or (pairs < 0).any() or pairs.sum() != count:
+        raise ValueError(f"pairs={line['pairs']!r}; they are 3 x 3 numbers that add up to {count}")
+    Tally() + tally  # raises where another value is of a wrong kind
+    return tally
 
 
 def _tuples(value: Any) -> Any:

@@ -17,6 +17,7 @@ import spite_env
 from helpers import ALL_PRESETS, lay
 from spite_env import Rules, random_legal_actions
 from spite_env.envs.gym import SpiteEnv, SpiteVectorEnv
+from spite_env.policies import make_policy
 from spite_env.rules import PRESETS
 
 SMALL = Rules(payoff_size=2)
@@ -249,14 +250,29 @@ def test_wrong_arguments_are_named() -> None:
         gymnasium.make("SpiteAndMalice-v0", opponent="nobody")
     with pytest.raises(ValueError, match="max_steps of the rules"):
         SpiteVectorEnv(2, max_episode_steps=10)
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(TypeError, match="unknown setting 'colour'; the settings are encoding, side_depth"):
         SpiteEnv(colour="red")
+    for name in ("shaping", "gamma", "card_reward"):
+        for value in (None, "1", -1, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match=f"{name}={value!r} is not allowed"):
+                SpiteEnv(**{name: value})
+    for name in ("shaping", "card_reward"):
+        with pytest.raises(ValueError, match="match_points must be None"):
+            SpiteEnv(match_points=50, **{name: 1.0})
+    with pytest.raises(ValueError, match="options=5 are not allowed"):
+        SpiteEnv().reset(options=5)  # type: ignore[arg-type]
     for wrong in ({"illegal": "ignore"}, {"seat": 2}, {"reward": "fun"}, {"match_points": 0}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.* is not allowed"):
             SpiteEnv(**wrong)
-    for seed in (-1, 2**64, 1.5, "1", True):
-        with pytest.raises(ValueError, match="seed"):
-            SpiteEnv().reset(seed=seed)  # type: ignore[arg-type]
+    env = SpiteEnv()
+    env.reset(seed=1)
+    before = env.games.game.position(0)
+    for seed in (-1, 2**64, 1.5, "1", True, [7]):
+        with pytest.raises(ValueError, match=r"seed=.* is not allowed"):
+            env.reset(seed=seed)  # type: ignore[arg-type]
+        assert env.games.game.position(0) == before
+    env.reset(seed=np.int64(1))  # type: ignore[arg-type]
+    assert env.games.game.position(0) == before
 
 
 def same(first: Any, second: Any, where: str) -> None:
@@ -344,3 +360,50 @@ def test_pickles_go_on_the_same() -> None:
         action = int(np.argmax(env.action_masks()))
         first, second = env.step(action), again.step(action)
         same(dict(enumerate(first)), dict(enumerate(second)), "step")
+
+
+class Failing(Careful):
+    """Raises when it is told to."""
+
+    fail = False
+
+    def act(self, observation: Any, action_mask: Any, infosets: Any, indices: Any) -> Any:
+        if self.fail:
+            raise ZeroDivisionError
+        return super().act(observation, action_mask, infosets, indices)
+
+
+def test_after_an_opponent_has_failed_only_a_reset_is_possible() -> None:
+    for forfeit in (False, True):  # while it answers, and while the next game begins
+        env = SpiteVectorEnv(2, Failing(), "mini", seat=1)
+        env.reset(seed=1)
+        env.games.policies[0].fail = True  # type: ignore[attr-defined]
+        mask = env.action_masks()
+        actions = (~mask).argmax(axis=1) if forfeit else mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)
+        with pytest.raises(ZeroDivisionError):
+            env.step(actions)
+        env.games.policies[0].fail = False  # type: ignore[attr-defined]
+        with pytest.raises(RuntimeError, match="call reset"):
+            env.step(env.action_masks().argmax(axis=1))
+        env.reset(seed=1)
+        env.step(env.action_masks().argmax(axis=1))
+
+
+def test_environments_can_share_an_opponent() -> None:
+    shared = make_policy("random")
+    envs = [SpiteVectorEnv(3, opponent, SMALL, seat=1) for opponent in (shared, shared, "random")]
+    views = [env.reset(seed=4)[0] for env in envs]
+    shared.reset(SMALL, 1, 0)
+    for _ in range(20):
+        for view in views[1:]:
+            np.testing.assert_array_equal(view, views[0])
+        views = [env.step(env.action_masks().argmax(axis=1))[0] for env in envs]
+
+
+def test_redeals_keep_the_drawn_opponent() -> None:
+    rules = Rules.mini().replace(payoff_size=1)
+    env = SpiteVectorEnv(2000, [("random", 1.0), ("greedy", 3.0)], rules)
+    env.reset(seed=1)
+    assert (env.games.redeals > 0).sum() > 100
+    assert 0.72 < env.games.opponents.mean() < 0.78
+    assert 0.47 < env.games.seats.mean() < 0.53

@@ -177,6 +177,22 @@ def test_a_file_of_weights_keeps_the_network(tmp_path: Path) -> None:
     assert result.wins + result.draws + result.losses == 20
 
 
+def test_weights_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    network = some_network(Rules.mini())
+    weight, bias = network.layers[-1]
+    for wrong, message in (
+        ((weight * np.nan, bias), "not finite"),
+        ((weight, bias[:, None]), "don't fit"),
+        ((weight[:-1], bias), "don't fit"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Network(network.about, [*network.layers[:-1], wrong])
+    large = Network(network.about, [*network.layers[:-1], (weight + 1e6, bias)])
+    with pytest.raises(ValueError, match="larger than its largest number"):
+        large.save(tmp_path / "large.npz")
+    assert not list(tmp_path.iterdir())
+
+
 def test_foreign_games_and_files_are_refused(tmp_path: Path) -> None:
     network = some_network(Rules.mini())
     policy = NetworkPolicy(network)
@@ -197,6 +213,13 @@ def test_foreign_games_and_files_are_refused(tmp_path: Path) -> None:
     np.savez(bad, about=np.array([{}], object))
     with pytest.raises(ValueError, match=r"bad.npz is no file of weights"):
         Network.load(bad)
+    network.save(bad)
+    whole = bad.read_bytes()
+    turned = bytes(255 - byte for byte in whole[200:260])
+    for content in (b"", whole[: len(whole) // 2], whole[:200] + turned + whole[260:]):
+        bad.write_bytes(content)
+        with pytest.raises(ValueError, match=r"bad.npz is no file of weights"):
+            Network.load(bad)
     with pytest.raises(FileNotFoundError):
         Network.load(tmp_path / "none.npz")
     with pytest.raises(ValueError, match=r"none\.npz"):

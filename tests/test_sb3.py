@@ -24,6 +24,7 @@ from sb3_contrib import MaskablePPO  # noqa: E402
 from sb3_contrib.common.maskable.evaluation import evaluate_policy  # noqa: E402
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported  # noqa: E402
 from stable_baselines3 import A2C, DQN, PPO  # noqa: E402
+from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor  # noqa: E402
 
 from spite_env.envs.gym import SpiteEnv  # noqa: E402
@@ -310,6 +311,7 @@ def test_smaller_payoff_piles() -> None:
     ("options", "message"),
     [
         ({"seat": 2}, "seat=2"),
+        ({"payoff_sizes": 5}, "payoff_sizes=5"),
         ({"shaping": -1.0}, "shaping"),
         ({"shaping": float("inf")}, "shaping"),
         ({"card_reward": float("nan")}, "card_reward"),
@@ -409,6 +411,42 @@ def test_sb3s_own_vector_environments_hold_single_games(kind: type[Any]) -> None
     model.learn(128)
     assert {"r", "l", "t"} <= model.ep_info_buffer[0].keys()
     env.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*render_mode='rgb_array':UserWarning")  # SB3 asks for it, and does without
+def test_environments_are_made_by_name() -> None:
+    env = make_vec_env("SpiteAndMalice-v0", 2, env_kwargs={"rules": "mini"})
+    MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=32, n_epochs=1, device="cpu").learn(32)
+
+
+def test_options_are_positions() -> None:
+    env = SpiteVecEnv(2, "greedy", SMALL, seat=0)
+    env.reset()
+    positions = [env.game.position(index) for index in (1, 0)]
+    env.set_options([{"position": position} for position in positions])
+    env.reset()
+    assert [env.game.position(index) for index in (0, 1)] == positions
+    env.reset()
+    assert [env.game.position(index) for index in (0, 1)] != positions
+    env.set_options({"start": 1})
+    with pytest.raises(ValueError, match="unknown option 'start'"):
+        env.reset()
+
+
+def test_infos_are_new_dictionaries() -> None:
+    env = SpiteVecEnv(4, "greedy")
+    env.reset()
+    for _ in range(3):
+        infos = env.step(env.action_masks().argmax(axis=1))[3]
+        assert not any("mine" in info for info in infos)
+        infos[0]["mine"] = 1
+
+
+@pytest.mark.parametrize("model", [5, PPO])
+def test_models_without_masks_are_no_policies(model: Any) -> None:
+    made = model("MlpPolicy", SpiteVecEnv(2, rules="mini"), device="cpu") if model is PPO else model
+    with pytest.raises(ValueError, match="it is a model of sb3-contrib with masks"):
+        ModelPolicy(made)
 
 
 def test_episodes_are_what_monitor_would_note() -> None:

@@ -301,3 +301,14 @@ def test_misfitting_shapes_are_named() -> None:
         negamax_gae(np.zeros((3, 2)), np.zeros((3, 2)), flags, flags, gamma=1, gae_lambda=1)
     with pytest.raises(ValueError, match="switched has the shape"):
         negamax_gae(np.zeros((3, 2)), np.zeros((4, 2)), flags, flags[:1], gamma=1, gae_lambda=1)
+
+
+def test_flags_that_are_no_bool_are_refused() -> None:
+    rewards, values, flags = np.zeros((2, 3)), np.zeros((3, 3)), np.zeros((2, 3), bool)
+    for wrong in (flags.astype(int), flags.astype(np.uint8), flags.astype(float)):
+        with pytest.raises(ValueError, match=f"ended are {wrong.dtype}; they must be bool"):
+            negamax_gae(rewards, values, wrong, flags, gamma=1.0, gae_lambda=1.0)
+        with pytest.raises(ValueError, match="switched are"):
+            negamax_gae(rewards, values, flags, wrong, gamma=1.0, gae_lambda=1.0)
+    with pytest.raises(ValueError, match=r"rewards have the shape \(2,\)"):
+        negamax_gae(np.zeros(2), values, flags, flags, gamma=1.0, gae_lambda=1.0)

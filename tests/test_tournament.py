@@ -178,6 +178,22 @@ def test_another_file_is_left_as_it_is(content: str, message: str, tmp_path: Pat
     assert file.read_text() == content
 
 
+@pytest.mark.parametrize(
+    "change",
+    [None, 5, {"pairs": 5}, {"pairs": [[1, 2], [3, 4]]}, {"pairs": [[9, 9, 9]] * 3}, {"seconds": "a"}, {"faults": 5}],
+)
+def test_a_damaged_line_is_refused_before_anything_is_played(change: Any, tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    tournament(THREE, MINI, games=4, file=file)
+    header, first, *others = file.read_text().splitlines()
+    line = {**json.loads(first), **change} if isinstance(change, dict) else change
+    content = "\n".join([header, json.dumps(line), *others[:1]]) + "\n"
+    file.write_text(content)
+    with pytest.raises(ValueError, match="no file of a tournament's results"):
+        tournament(THREE, MINI, games=4, file=file)
+    assert file.read_text() == content
+
+
 @pytest.mark.parametrize("change", [{"seed": 1}, {"rules": Rules.mini().replace(hand_size=3)}, {"on_error": "lose"}])
 def test_a_file_of_another_tournament_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"

@@ -43,10 +43,14 @@ from spite_env import position as positions_module
 from spite_env.envs.seat import Opponent, SeatGames, rows_of
 from spite_env.game import Game
 from spite_env.render import ansi
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer
 
 #: What an observation can be.
 OBSERVATIONS = ("box", "dict")
+
+
+class RenderModeError(ValueError, TypeError):
+    """An unknown render mode. SB3's ``make_vec_env`` asks for pictures, and does without them on a ``TypeError``."""
 
 
 class SpiteEnv(gymnasium.Env[Any, Any]):
@@ -76,7 +80,7 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
     ) -> None:
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
-            raise ValueError(f"render_mode={render_mode!r} is not allowed; it is None or one of {modes}")
+            raise RenderModeError(f"render_mode={render_mode!r} is not allowed; it is None or one of {modes}")
         self.render_mode = render_mode
         self.games = SeatGames(1, opponent, rules, **settings)
         self.observation = _check_observation(observation)
@@ -90,6 +94,8 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
             ValueError: an impossible seed or position, or an unknown option, nothing is changed then; or a position in
                 which the learner never comes to move.
         """
+        if seed is not None:
+            seed = checked_integer("seed", seed, 0, 2**64 - 1)
         self.games.reset(seed, positions_module.in_options(options))
         super().reset(seed=seed)
         return self._view(), {"action_mask": self._mask(), "redeals": int(self.games.redeals[0])}

@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spite_env import position as positions_module
 from spite_env.envs.seat import Opponent, SeatGames, rows_of
 from spite_env.policies import Actions, Mask, ProbabilityPolicy, random_legal_actions
 from spite_env.rules import Rules, checked_integer
 
 try:
     import torch
-    from gymnasium.spaces import Discrete
+    from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:  # pragma: no cover
     raise ImportError(
@@ -41,16 +43,30 @@ class ModelPolicy(ProbabilityPolicy):
 
     def __init__(self, model: Any = None, deterministic: bool = False) -> None:
         super().__init__(deterministic)
-        self.network: Any = None
+        self._shared: dict[str, Any] = {"network": None}  # with the copies that play in environments
         if model is not None:
             self.update(model)
 
+    @property
+    def network(self) -> Any:
+        """The network; None before the first :meth:`update`."""
+        return self._shared["network"]
+
     def update(self, model: Any) -> None:
-        """Copy the weights that ``model`` (an algorithm or its policy) has now; later training doesn't change them."""
+        """Copy the weights that ``model`` (an algorithm or its policy) has now; later training doesn't change them.
+
+        Raises:
+            ValueError: ``model`` is none that takes masks and plain observations.
+        """
         source = getattr(model, "policy", model)
+        if not isinstance(source, MaskableActorCriticPolicy) or not isinstance(source.observation_space, Box):
+            raise ValueError(
+                f"{model!r} is not allowed; it is a model of sb3-contrib with masks, such as a MaskablePPO with an "
+                "'MlpPolicy', or its policy"
+            )
         if self.network is None:  # built anew: during training a policy holds tensors that can't be deep-copied
             with torch.random.fork_rng(devices=[]):  # the first weights are drawn, and thrown away
-                self.network = type(source)(**source._get_constructor_parameters()).to(source.device)
+                self._shared["network"] = type(source)(**source._get_constructor_parameters()).to(source.device)
         self.network.load_state_dict(source.state_dict())
         self.network.set_training_mode(False)
 
@@ -111,7 +127,6 @@ class SpiteVecEnv(VecEnv):
         self.rules = self.games.rules
         self.render_mode = None
         super().__init__(num_envs, self.game.observation.space, Discrete(self.game.actions.n))
-        self._no_infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
         self._started = time.perf_counter()
 
     def set_payoff_sizes(self, sizes: Iterable[int] | None) -> None:
@@ -129,9 +144,16 @@ class SpiteVecEnv(VecEnv):
         return [seed] * self.num_envs
 
     def reset(self) -> NDArray[np.uint8]:
-        """Deal all games anew and return the learner's first views, uint8 ``(num_envs, features)``."""
-        seed, self._next_seed = self._next_seed, None
-        self.games.reset(seed)
+        """Start all games and return the learner's first views, uint8 ``(num_envs, features)``.
+
+        Options that were set before say from which positions: one for every row, or none for any.
+
+        Raises:
+            ValueError: an impossible position or option.
+        """
+        positions = [position for options in self._options for position in positions_module.in_options(options) or []]
+        self.games.reset(self._next_seed, positions or None)
+        self._next_seed = None
         self._reset_seeds()
         self._reset_options()
         return self.games.observe()
@@ -148,10 +170,9 @@ class SpiteVecEnv(VecEnv):
         """
         earned, terminated, truncated = self.games.step(self._actions)
         dones = terminated | truncated
-        infos = self._no_infos
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         ended = np.flatnonzero(dones)
         if ended.size:
-            infos = infos.copy()
             elapsed = round(time.perf_counter() - self._started, 6)
             told = zip(ended.tolist(), rows_of(self.games.results(ended)), self.games.observe(ended), strict=True)
             for game, results, view in told:

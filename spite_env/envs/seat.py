@@ -7,9 +7,10 @@ game has ended, so that a step's reward is what happened to the learner up to it
 
 from __future__ import annotations
 
+import copy
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,12 @@ class SeatSettings:
         shaping: Scale of a potential-based reward added for pay-off cards (Ng, Harada and Russell, 1999). The
             potential is ``shaping * (opponent's - own pay-off cards) / rules.payoff_size`` at each of the learner's
             decisions, and 0 once the game has ended by its rules; a step adds ``gamma * potential after - potential
-            before``. It moves rewards to where pay-off cards go, without changing which policy is best. 0: none.
+            before``. It moves rewards to where pay-off cards go, without changing which policy is best. 0: none. Not
+            for matches.
         gamma: The learner's discount, for the shaping only.
         card_reward: Reward added for each pay-off card that the learner gets rid of, and taken away for each of the
-            opponent's. Unlike the shaping it changes what is best: running the stock out no longer costs nothing.
+            opponent's. Unlike the shaping it changes what is best: running the stock out no longer costs nothing. Not
+            for matches.
 
     Raises:
         ValueError: a setting out of range.
@@ -77,11 +80,11 @@ class SeatSettings:
             raise ValueError(f"seat={self.seat!r} is not allowed; it is 0, 1 or 'random'")
         if self.illegal not in ("lose", "raise"):
             raise ValueError(f"illegal={self.illegal!r} is not allowed; it is 'lose' or 'raise'")
-        if not 0 <= self.shaping < np.inf or not 0 <= self.gamma <= 1 or not 0 <= self.card_reward < np.inf:
-            raise ValueError(
-                f"shaping={self.shaping!r}, gamma={self.gamma!r}, card_reward={self.card_reward!r}: shaping and "
-                "card_reward are finite and 0 or more, gamma is from 0 to 1"
-            )
+        for name, most in (("shaping", np.finfo(float).max), ("gamma", 1), ("card_reward", np.finfo(float).max)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.number)) or not 0 <= value <= most:
+                limit = "to 1" if most == 1 else "on, and finite"
+                raise ValueError(f"{name}={value!r} is not allowed; it is a number from 0 {limit}")
 
 
 class SeatGames:
@@ -90,7 +93,8 @@ class SeatGames:
     Args:
         num_games: Games played at once.
         opponent: A policy, its name, or ``(policy or name, weight)`` pairs, from which each game draws its opponent.
-            The policies aren't told when a row's next game begins: they must not need to know.
+            Of a policy object a shallow copy plays, so that several environments can share one. The policies aren't
+            told when a row's next game begins: they must not need to know.
         rules: The variant, or the name of a preset; default ``Rules()``.
         settings: Those of :class:`SeatSettings`.
 
@@ -98,7 +102,8 @@ class SeatGames:
         game: The :class:`~spite_env.game.Game` behind it.
         dealer: What deals it; ``dealer.set_payoff_sizes`` moves a curriculum on.
         seats: The learner's seat in each game, int ``(num_games,)``.
-        names: The names of the mixture's opponents.
+        policies: The mixture's opponents.
+        names: Their names.
         opponents: The opponent of each game, as its place in the mixture, int ``(num_games,)``.
         redeals: How often each game was dealt anew, because it had ended before the learner's first decision, int
             ``(num_games,)``.
@@ -110,14 +115,20 @@ class SeatGames:
     def __init__(
         self, num_games: int, opponent: Opponent = "greedy", rules: Rules | str | None = None, **settings: Any
     ) -> None:
+        known = [field.name for field in fields(SeatSettings)]
+        for name in settings:
+            if name not in known:
+                raise TypeError(f"unknown setting {name!r}; the settings are {', '.join(known)}")
         self.settings = SeatSettings(**settings)
         rules = checked_rules(rules)
         if self.settings.match_points is not None:
             rules = rules.replace(match_points=self.settings.match_points)
+        if rules.match_points is not None and (self.settings.card_reward or self.settings.shaping):
+            raise ValueError("shaping and card_reward need single games: rules.match_points must be None")
         self.game = Game(rules, num_games, encoding=self.settings.encoding, side_depth=self.settings.side_depth)
         self.rules = rules
-        self._policies, self._shares = _mixture(opponent)
-        self.names = [policy_name(policy) for policy in self._policies]
+        self.policies, self._shares = _mixture(opponent)
+        self.names = [policy_name(policy) for policy in self.policies]
         self.dealer = Dealer(self.game, self.settings.payoff_sizes)
         self.seats = np.zeros(num_games, np.intp)
         self.opponents = np.zeros(num_games, np.intp)
@@ -136,7 +147,7 @@ class SeatGames:
         Raises:
             ValueError: not one weight for each opponent, or weights that are negative or all 0.
         """
-        self._shares = _shares(weights, len(self._policies))
+        self._shares = _shares(weights, len(self.policies))
 
     # Playing
 
@@ -163,10 +174,10 @@ class SeatGames:
             self.dealer.payoff_sizes[:] = self.game.state.pile_size[:, 0].max(axis=0)
         self._ready = False
         if seed is not None:
-            self._seeded = True
             keys = streams.combine(self.game.state.seed[:1], _POLICY)
-            for policy, word in zip(self._policies, streams.words(keys, len(self._policies))[0], strict=True):
+            for policy, word in zip(self.policies, streams.words(keys, len(self.policies))[0], strict=True):
                 policy.reset(self.rules, self.game.num_games, int(word))
+            self._seeded = True
         self._open(self._all, redeal=positions is None)
         self._ready = True
 
@@ -176,8 +187,10 @@ class SeatGames:
         Raises:
             RuntimeError: the learner never comes to move.
         """
+        self._ready = False
         self.dealer.deal(games)
         self._open(games)
+        self._ready = True
 
     def step(self, actions: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Make the learner's decision and the opponents' answers in every game.
@@ -256,13 +269,13 @@ class SeatGames:
         """Seat the players of new games, and let the opponents move up to the learner's first decision."""
         state = self.game.state
         opened = games
+        seeds, episodes = state.seed[games], state.episode[games]
+        coin = _uniform(seeds, episodes, _SEAT) < 0.5
+        self.seats[games] = coin if self.settings.seat == "random" else self.settings.seat
+        drawn = _uniform(seeds, episodes, _OPPONENT)
+        self.opponents[games] = np.searchsorted(self._shares, drawn, side="right")
         self.redeals[games] = 0
         while games.size:
-            seeds, episodes = state.seed[games], state.episode[games]
-            coin = _uniform(seeds, episodes, _SEAT) < 0.5
-            self.seats[games] = coin if self.settings.seat == "random" else self.settings.seat
-            drawn = _uniform(seeds, episodes, _OPPONENT)
-            self.opponents[games] = np.searchsorted(self._shares, drawn, side="right")
             self._let_opponents_move(games)
             games = games[state.over[games]]
             if games.size and not redeal:
@@ -284,7 +297,7 @@ class SeatGames:
             if not games.size:
                 return
             chooser = self.opponents[games]
-            for number, policy in enumerate(self._policies):
+            for number, policy in enumerate(self.policies):
                 waiting = games[chooser == number]
                 if waiting.size:
                     move(policy, self.names[number], self.game, waiting)
@@ -332,14 +345,17 @@ def _mixture(opponent: Opponent) -> tuple[list[Policy], NDArray[np.float64]]:
     pairs = list(opponent) if isinstance(opponent, Sequence) and not isinstance(opponent, str) else [(opponent, 1.0)]
     if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         raise ValueError(f"opponent={opponent!r} is not allowed; give a policy, a name, or (policy, weight) pairs")
-    policies = [make_policy(policy) for policy, _ in pairs]
+    policies = [copy.copy(make_policy(policy)) for policy, _ in pairs]
     return policies, _shares([weight for _, weight in pairs], len(pairs))
 
 
 def _shares(weights: Sequence[float], count: int) -> NDArray[np.float64]:
-    given = np.array(weights, np.float64)
+    try:
+        given = np.array(weights, np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
     if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
-        raise ValueError(f"weights {list(weights)!r} are not allowed; give {count} numbers, 0 or more, not all 0")
+        raise ValueError(f"weights {weights!r} are not allowed; give {count} numbers, 0 or more, not all 0")
     shares: NDArray[np.float64] = given.cumsum() / given.sum()
     shares[given.cumsum() >= given.sum()] = np.inf
     return shares
