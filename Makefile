@@ -12,7 +12,7 @@ RLLIB := $(VENV)-rllib
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
 
-demo: $(READY) ## train a small agent in minutes and watch it play
+demo: $(READY) ## train a small agent in minutes and duel it
 	$(BIN)/python experiments/train_ppo.py --preset demo
 
 train: $(READY) ## train the strong agent

@@ -32,7 +32,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "curriculum, shaping": {"shaping": 1.0, "card_reward": 0.0, "curriculum": True},
     "curriculum, card reward": {"shaping": 0.0, "card_reward": 0.05, "curriculum": True},
 }
-RESULTS = Path(__file__).parent / "results" / "start_ablation"
+RESULTS = Path("runs/start_ablation")
 
 
 def judge(policy: ModelPolicy, name: str, games: int, short: int) -> list[DuelResult]:

@@ -24,7 +24,7 @@ BUILT_IN = (*POLICIES, *AGENTS)
 #: Agents that think long: their duels have fewer games.
 SLOW = ("search",)
 
-RESULTS = Path(__file__).parent / "results" / "ladder"
+RESULTS = Path("runs/ladder")
 
 
 def play(agents: list[str], pairs: int, slow_pairs: int, seed: int, workers: int, results: Path) -> TournamentResult:

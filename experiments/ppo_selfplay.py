@@ -149,7 +149,7 @@ class Args:
 
 
 QUICK = Args(
-    name="quick",
+    name="selfplay-quick",
     rules="mini",
     decisions=6144,
     lessons=1024,

@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--agents", nargs="+", default=[*POLICIES, *AGENTS], help="names (default: all built-in ones)")
     parser.add_argument("--copies", type=int, default=200, help="games that start in a position (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the agents' random choices (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "solved")
+    parser.add_argument("--out", type=Path, default=Path("runs/solved"))
     options = parser.parse_args()
     positions = load()
     kinds = {proof: f"{doc} ({sum(solved.proof == proof for solved in positions)})" for proof, doc in PROOFS.items()}
