@@ -333,7 +333,7 @@ def test_seeds_of_a_batch() -> None:
 
 
 def test_wrappers_of_vector_environments_work() -> None:
-    wrappers = pytest.importorskip("gymnasium", minversion="1.4").wrappers.vector  # those before miscount with SAME_STEP
+    wrappers = pytest.importorskip("gymnasium", minversion="1.4").wrappers.vector  # older ones miscount
     env: Any = gymnasium.make_vec("SpiteAndMalice-v0", num_envs=4, opponent="greedy", rules="mini")
     env = wrappers.DictInfoToList(wrappers.RecordEpisodeStatistics(env))
     _, infos = env.reset(seed=1)

@@ -148,8 +148,8 @@ class SpiteVectorEnv(VectorEnv[Any, Any, Any]):
     """Any number of games as one environment, without sub-environments; the module explains the arguments.
 
     ``reset(seed)`` takes one integer or one for each game, as :class:`~spite_env.game.Game` does. Ended games are dealt
-    anew in the same step (``AutoresetMode.SAME_STEP``): ``final_obs`` and ``final_info`` say how they ended. Wrappers of
-    Gymnasium that change observations don't take this mode, and those that count episodes only count right from
+    anew in the same step (``AutoresetMode.SAME_STEP``): ``final_obs`` and ``final_info`` say how they ended. Wrappers
+    of Gymnasium that change observations don't take this mode, and those that count episodes only count right from
     Gymnasium 1.4 on.
 
     Attributes:
