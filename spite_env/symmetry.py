@@ -90,7 +90,7 @@ class Symmetry:
         Raises:
             ValueError: a wrong shape, an action that does not exist, or an order that is none.
         """
-        chosen = np.asarray(actions)
+        observation, action_mask, chosen = map(np.asarray, (observation, action_mask, actions))
         n, features, count = chosen.size, self._observation.n, self._actions.n
         for name, array, shape in (
             ("actions", chosen, (n,)),

@@ -139,6 +139,8 @@ def tournament(
     started = time.perf_counter()
     rules, seed = checked_rules(rules), checked_integer("seed", seed, 0, 2**64 - 1)
     parts, workers = checked_integer("parts", parts, 1), checked_integer("workers", workers, 1)
+    if isinstance(policies, str):
+        raise ValueError(f"policies={policies!r} is not allowed; it is a list of two or more")
     names = [policy_name(policy) for policy in policies] if names is None else list(names)
     if len(names) != len(policies) or len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(f"names={names!r} are not allowed; they are two or more, all different, one for each policy")

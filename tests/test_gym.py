@@ -261,7 +261,14 @@ def test_wrong_arguments_are_named() -> None:
             SpiteEnv(match_points=50, **{name: 1.0})
     with pytest.raises(ValueError, match="options=5 are not allowed"):
         SpiteEnv().reset(options=5)  # type: ignore[arg-type]
-    for wrong in ({"illegal": "ignore"}, {"seat": 2}, {"reward": "fun"}, {"match_points": 0}):
+    for wrong in (
+        {"illegal": "ignore"},
+        {"seat": 2},
+        {"seat": 1.0},
+        {"seat": None},
+        {"reward": "fun"},
+        {"match_points": 0},
+    ):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.* is not allowed"):
             SpiteEnv(**wrong)
     env = SpiteEnv()

@@ -161,6 +161,11 @@ def test_policies_may_join_later(whole: TournamentResult, tmp_path: Path) -> Non
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 1 + 9
 
 
+def test_one_name_is_no_list_of_policies() -> None:
+    with pytest.raises(ValueError, match="policies='greedy' is not allowed; it is a list of two or more"):
+        tournament("greedy")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

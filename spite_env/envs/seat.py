@@ -76,7 +76,7 @@ class SeatSettings:
 
     def __post_init__(self) -> None:
         check_reward(self.reward)
-        if isinstance(self.seat, bool) or self.seat not in (0, 1, "random"):
+        if isinstance(self.seat, (bool, float)) or self.seat not in (0, 1, "random"):
             raise ValueError(f"seat={self.seat!r} is not allowed; it is 0, 1 or 'random'")
         if self.illegal not in ("lose", "raise"):
             raise ValueError(f"illegal={self.illegal!r} is not allowed; it is 'lose' or 'raise'")
