@@ -58,8 +58,8 @@ class SearchPolicy(SeededPolicy):
         prior: str | Policy = "expert",
         finish: str | Policy = "expert",
         rollout: str | Policy = "playout",
-        turns: int = 2,
-        confidence: float = 1.0,
+        turns: int = 4,
+        confidence: float = 2.0,
     ) -> None:
         self.rollouts = checked_integer("rollouts", rollouts, 1)
         self.milliseconds = None if milliseconds is None else checked_integer("milliseconds", milliseconds, 1)
