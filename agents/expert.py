@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.ranks import lacking_ranks
 from spite_env import streams
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
@@ -135,13 +136,9 @@ class ExpertPolicy:
         self.rules = rules
         self.actions = ActionTable(rules)
         self.observation_table = ObservationTable(rules, "compact", min(DEPTH, rules.num_cards))
-        # The ranks that a pile of some height needs before some card fits, past its completion where need be.
-        height, card = np.arange(rules.ranks)[:, None], np.arange(rules.kinds + 1)
         rank = np.arange(1, rules.kinds)[:, None, None]
-        needed = np.where(height < card, (rank > height) & (rank < card), (rank > height) | (rank < card))
-        needed &= (card > 0) & (card < rules.kinds)
         self._rank_set = np.array([0, *(0xF << 4 * rank for rank in range(rules.ranks)), 0], np.uint64)
-        self._needed = np.bitwise_or.reduce(self._rank_set[rank * needed], axis=0)
+        self._needed = np.bitwise_or.reduce(self._rank_set[rank * lacking_ranks(rules)], axis=0)
         keys = streams.words(np.zeros(1, np.uint64), rules.kinds + 1 + rules.ranks)[0]
         self._card_key, self._height_key = keys[: rules.kinds + 1], keys[rules.kinds + 1 :]
 

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env.actions import ActionTable
+from spite_env.files import whole_file
 from spite_env.observation import ObservationTable, observation_slices
-from spite_env.policies import Actions, Mask, SeededPolicy
+from spite_env.policies import Actions, Mask, SeededPolicy, drawn_actions
 from spite_env.rules import Rules
 from spite_env.symmetry import Symmetry
 
@@ -249,13 +250,8 @@ class Network:
             if max(np.abs(weight).max(), np.abs(bias).max()) > most:
                 raise ValueError(f"dtype={dtype!r} is not allowed: a weight is larger than its largest number, {most}")
             arrays |= {f"weight{layer}": weight.astype(dtype), f"bias{layer}": bias.astype(dtype)}
-        part = Path(f"{path}.part")
-        try:
-            with part.open("wb") as file:
-                np.savez_compressed(file, about=json.dumps(asdict(self.about)), **arrays)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            np.savez_compressed(file, about=json.dumps(asdict(self.about)), **arrays)
 
     def log_probabilities(self, view: View) -> NDArray[np.float32]:
         """Return the logarithms of the probabilities of the network's actions, float32 ``(n, actions)``."""
@@ -320,8 +316,7 @@ class NetworkPolicy(SeededPolicy):
         if self.deterministic:
             chosen = scores.argmax(axis=1)
         else:
-            sums = np.exp(scores.astype(np.float64)).cumsum(axis=1)
-            chosen = (sums <= self._uniform(indices)[:, None] * sums[:, -1:]).sum(axis=1)
+            chosen = drawn_actions(np.exp(scores.astype(np.float64)), self._uniform(indices))
         picked: Actions = view.actions[np.arange(chosen.size), chosen]
         return picked
 

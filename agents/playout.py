@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.ranks import lacking_ranks
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.policies import Actions, Mask
@@ -53,10 +54,7 @@ class RankSets:
 @functools.cache
 def rank_sets(rules: Rules) -> RankSets:
     """Return the sets for a variant of the game."""
-    height, card = np.arange(rules.ranks)[:, None], np.arange(rules.kinds + 1)
-    rank = np.arange(1, rules.kinds)[:, None, None]
-    lacking = np.where(height < card, (rank > height) & (rank < card), (rank > height) | (rank < card))
-    lacking &= (card > 0) & (card < rules.kinds)
+    lacking = lacking_ranks(rules)
     bits = 1 << np.arange(rules.ranks)
     return RankSets(
         bit=np.array([0, *bits, 0], np.uint16),

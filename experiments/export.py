@@ -22,10 +22,9 @@ from torch import nn
 
 from agents.network import About, Network, NetworkPolicy
 from experiments.ppo_selfplay import Agent, Args
-from experiments.reporting import machine, write_results
+from experiments.reporting import write_duels
 from spite_env import Rules
 from spite_env.arena import duel
-from spite_env.tables import COLUMNS, duel_cells
 
 
 def from_sb3(model: Any, rules: Rules, encoding: str = "onehot", side_depth: int = 3) -> Network:
@@ -100,9 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> Network:
         )
         for other in args.against
     ]
-    rows = [dict(zip(COLUMNS, duel_cells(result), strict=True)) for result in results]
-    details = {"machine": machine(), "training": training, "duels": [result.to_dict() for result in results]}
-    text = write_results(args.target.with_suffix(""), rows, details)
+    text = write_duels(args.target.with_suffix(""), results, {"training": training})
     text += f"\nTrained for {training['decisions']:,} decisions, seed {training['settings']['seed']}"
     text += f", {training['seconds'] / 60:.0f} minutes" if "seconds" in training else ""
     text += "".join(

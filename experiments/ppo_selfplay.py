@@ -33,7 +33,6 @@ resumed run deals new games, so that it is not the run that was never stopped.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import sys
@@ -51,12 +50,12 @@ from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
 from agents.network import About, Network, NetworkPolicy, SortedView, View
-from experiments.reporting import machine, write_results
+from experiments.reporting import machine, write_curve, write_duels
 from spite_env import Rules
 from spite_env.arena import DuelResult, duel
+from spite_env.files import whole_file
 from spite_env.policies import decide, make_policy
 from spite_env.selfplay import SelfPlay, negamax_gae
-from spite_env.tables import COLUMNS, duel_cells
 
 Tensor = torch.Tensor
 
@@ -266,8 +265,8 @@ class Trainer:
             "args": json.dumps(dataclasses.asdict(self.args), default=str),
             "machine": machine(),
         }
-        torch.save(state, self.folder / "checkpoint.new")
-        (self.folder / "checkpoint.new").replace(self.folder / "checkpoint.pt")
+        with whole_file(self.folder / "checkpoint.pt") as file:
+            torch.save(state, file)
         self.agent.export().save(self.folder / "network.npz")
 
     # One iteration
@@ -435,10 +434,7 @@ class Trainer:
         row |= {"explained_variance": notes["losses/explained_variance"]}
         self.curve.append(row)
         self.writer.add_scalar("greedy/margin", result.margin, self.decisions)
-        with (self.folder / "curve.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(row))
-            writer.writeheader()
-            writer.writerows(self.curve)
+        write_curve(self.folder / "curve.csv", self.curve)
         print(*(f"{key} {round(value, 3)}" for key, value in row.items()), sep=", ", flush=True)
 
     def duel(self, other: str, games: int, seed: int) -> DuelResult:
@@ -451,15 +447,12 @@ class Trainer:
         others = dict.fromkeys(["greedy", self.args.teacher or "greedy"])
         results = [self.duel(other, self.args.final_games, seed=1_000_000 + self.args.seed) for other in others]
         details = {
-            "machine": machine(),
             "settings": json.loads(json.dumps(dataclasses.asdict(self.args), default=str)),
             "commands": self.commands,
             "decisions": self.decisions,
             "training_seconds": round(self.seconds, 1),
-            "duels": [result.to_dict() for result in results],
         }
-        rows = [dict(zip(COLUMNS, duel_cells(result), strict=True)) for result in results]
-        print(write_results(self.folder / "duels", rows, details))
+        print(write_duels(self.folder / "duels", results, details))
         return results
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import platform
@@ -10,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from spite_env.arena import DuelResult
+from spite_env.tables import COLUMNS, duel_cells
 
 PACKAGES = ("spite_env", "numpy", "gymnasium", "pettingzoo", "torch", "stable_baselines3", "sb3_contrib", "ray")
 
@@ -50,6 +54,21 @@ def write_results(path: str | Path, rows: Sequence[Mapping[str, str]], details: 
     path.with_suffix(".md").write_text(text)
     path.with_suffix(".json").write_text(json.dumps({**details, "rows": list(rows)}, indent=2) + "\n")
     return text
+
+
+def write_duels(path: str | Path, results: Sequence[DuelResult], details: Mapping[str, Any]) -> str:
+    """Write the table of some duels, and what else there is to say, beside the machine, as `write_results` does."""
+    rows = [dict(zip(COLUMNS, duel_cells(result), strict=True)) for result in results]
+    duels = [result.to_dict() for result in results]
+    return write_results(path, rows, {"machine": machine(), **details, "duels": duels})
+
+
+def write_curve(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a learning curve as CSV, a row a line."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _processor() -> str:

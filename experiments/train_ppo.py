@@ -16,7 +16,6 @@ and the duels. The same settings and seed give the same weights on the same mach
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import time
@@ -32,12 +31,11 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 
-from experiments.reporting import machine, write_results
+from experiments.reporting import machine, write_curve, write_duels
 from experiments.settings import option, parse
 from spite_env import Rules
 from spite_env.arena import DuelResult, duel
 from spite_env.envs.sb3 import ModelPolicy, SpiteVecEnv
-from spite_env.tables import COLUMNS, duel_cells
 
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 17, 20)
 
@@ -159,7 +157,7 @@ class Coach(BaseCallback):
         for key, name in (("l", "length"), ("payoff", "payoff_left"), ("opponent_payoff", "opponent_payoff_left")):
             row[name] = float(np.mean([game[key] for game in games])) if games else float("nan")
         self.rows.append(row)
-        self._write_curve()
+        write_curve(self.folder / "curve.csv", self.rows)
         for name in ("payoff_size", "win", "draw", "loss", "payoff_left"):
             self.logger.record(f"game/{name}", row[name])
 
@@ -168,12 +166,6 @@ class Coach(BaseCallback):
         self.model.save(self.folder / "checkpoint.zip")
         state = {"rollouts": self.rollouts, "rung": self.rung, "curve": self.rows}
         (self.folder / "checkpoint.json").write_text(json.dumps(state))
-
-    def _write_curve(self) -> None:
-        with (self.folder / "curve.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(self.rows[0]))
-            writer.writeheader()
-            writer.writerows(self.rows)
 
 
 def train(settings: Settings, folder: Path, resume: bool = False) -> MaskablePPO:
@@ -272,13 +264,10 @@ def evaluate(model: MaskablePPO, settings: Settings, folder: Path, seconds: floa
         for other in ("random", "greedy")
     ]
     details = {
-        "machine": machine(),
         "settings": dataclasses.asdict(settings),
         "training_seconds": round(seconds, 1),
-        "duels": [result.to_dict() for result in results],
     }
-    rows = [dict(zip(COLUMNS, duel_cells(result), strict=True)) for result in results]
-    print(write_results(folder / "duels", rows, details))
+    print(write_duels(folder / "duels", results, details))
     return results
 
 

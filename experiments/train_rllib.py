@@ -39,12 +39,11 @@ from ray.tune.trainable import trainable
 from ray.tune.utils import flatten_dict
 from tensorboardX import SummaryWriter
 
-from experiments.reporting import machine, write_results
+from experiments.reporting import machine, write_curve, write_duels
 from experiments.settings import option, parse
 from spite_env.arena import DuelResult, duel
 from spite_env.cli import parse_rules
 from spite_env.envs.rllib import ModulePolicy, freeze, load_module, self_play
-from spite_env.tables import COLUMNS, duel_cells
 
 
 @dataclass(frozen=True)
@@ -154,10 +153,7 @@ def train(settings: Settings, folder: Path, resume: bool = False) -> Path:
             result = algo.train()
             seconds = round(before + time.perf_counter() - started, 1)
             rows.append({"iteration": iteration + 1, "seconds": seconds, **summary(result)})
-            with curve.open("w", newline="") as file:
-                table = csv.DictWriter(file, list(rows[0]))
-                table.writeheader()
-                table.writerows(rows)
+            write_curve(curve, rows)
             for name, value in flatten_dict(result).items():
                 if isinstance(value, numbers.Real) and math.isfinite(value) and not name.startswith("config/"):
                     writer.add_scalar(name, value, rows[-1]["steps"])
@@ -198,13 +194,7 @@ def evaluate(checkpoint: Path, settings: Settings, folder: Path) -> list[DuelRes
         )
         for other in ("random", "greedy")
     ]
-    details = {
-        "machine": machine(),
-        "settings": dataclasses.asdict(settings),
-        "duels": [result.to_dict() for result in results],
-    }
-    rows = [dict(zip(COLUMNS, duel_cells(result), strict=True)) for result in results]
-    print(write_results(folder / "duels", rows, details))
+    print(write_duels(folder / "duels", results, {"settings": dataclasses.asdict(settings)}))
     return results
 
 

@@ -63,7 +63,7 @@ class Dealer:
             seeds, episodes = streams.seeds_for(seed, games.size), np.zeros(games.size, np.uint64)
         sizes = None
         if self._sizes is not None:
-            number = streams.uniform(streams.combine(streams.combine(seeds, _PAYOFF_SIZE), episodes))
+            number = streams.uniform_of_episode(seeds, episodes, _PAYOFF_SIZE)
             sizes = self._sizes[(number * self._sizes.size).astype(np.intp)]
         self._game.reset(games, seed, payoff_sizes=sizes)
         self.payoff_sizes[games] = self._game.rules.payoff_size if sizes is None else sizes

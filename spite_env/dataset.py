@@ -49,6 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env.actions import ActionTable
+from spite_env.files import whole_file
 from spite_env.game import Game
 from spite_env.observation import ObservationTable
 from spite_env.record import Record, read_records
@@ -111,15 +112,9 @@ class Dataset:
         path = os.path.realpath(path)
         if not path.endswith(".npz"):
             raise ValueError(f"{path!r} is not allowed for a dataset; its name ends in .npz")
-        part = f"{path}.part"
         arrays: dict[str, Any] = {**self.columns, "players": self.players, **self._description()}
-        try:
-            with open(part, "wb") as file:
-                np.savez_compressed(file, **arrays)
-            os.replace(part, path)
-        finally:
-            if os.path.exists(part):
-                os.remove(part)
+        with whole_file(path) as file:
+            np.savez_compressed(file, **arrays)
 
     def _description(self) -> dict[str, NDArray[Any]]:
         """Return what the columns mean, as arrays."""

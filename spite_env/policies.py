@@ -140,6 +140,21 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     return (by_action <= wanted).sum(axis=0, dtype=by_action.dtype).astype(np.intp)
 
 
+def drawn_actions(weights: NDArray[np.float64], uniform: NDArray[np.float64]) -> Actions:
+    """Choose an action in each row, with probabilities in proportion to ``weights``.
+
+    Args:
+        weights: 0 or more, float64 ``(n, actions)``.
+        uniform: Random numbers in [0, 1), float64 ``(n,)``.
+
+    Returns:
+        int ``(n,)``.
+    """
+    sums = weights.cumsum(axis=1)
+    drawn: Actions = (sums <= uniform[:, None] * sums[:, -1:]).sum(axis=1)
+    return drawn
+
+
 class SeededPolicy:
     """Random numbers for policies: one stream a game, moved on by each decision in that game."""
 
@@ -235,9 +250,7 @@ class ProbabilityPolicy(SeededPolicy):
         if self.deterministic:
             best: Actions = weights.argmax(axis=1)
             return best
-        sums = weights.cumsum(axis=1)
-        drawn: Actions = (sums <= self._uniform(indices)[:, None] * sums[:, -1:]).sum(axis=1)
-        return drawn
+        return drawn_actions(weights, self._uniform(indices))
 
 
 #: The policies of the library by name; all others are in ``agents``.

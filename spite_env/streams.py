@@ -68,6 +68,11 @@ def uniform(keys: Words) -> NDArray[np.float64]:
     return (words(keys, 1)[:, 0] >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+def uniform_of_episode(seeds: Words, episodes: Words, purpose: int) -> NDArray[np.float64]:
+    """Return a random number for each game, float64 ``(n,)``, which depends on seed, episode and purpose alone."""
+    return uniform(combine(combine(seeds, purpose), episodes))
+
+
 def shuffle(cards: NDArray[np.uint8], keys: Words, valid: NDArray[np.bool_] | None = None) -> NDArray[np.uint8]:
     """Return every row's cards in a random order.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from math import sqrt
@@ -435,3 +437,12 @@ def chi_square_limit(freedom: int, deviations: float = 5.0) -> float:
     """Return what a chi-square statistic exceeds as rarely as a normal one exceeds ``deviations`` (Wilson-Hilferty)."""
     ninth = 2 / (9 * freedom)
     return freedom * (1 - ninth + deviations * sqrt(ninth)) ** 3
+
+
+def check_remedy(module: str, missing: str, extra: str) -> None:
+    """Assert that a module which needs what is missing names the extra to install."""
+    code = f"import sys; sys.modules[{missing!r}] = None; import {module}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "ImportError" in result.stderr
+    assert f"pip install 'spite_env[{extra}]'" in result.stderr

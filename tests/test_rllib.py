@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +24,7 @@ from ray.rllib.env.env_context import EnvContext  # noqa: E402
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments  # noqa: E402
 from ray.tune.trainable import trainable  # noqa: E402
 
+from helpers import check_remedy  # noqa: E402
 from spite_env import Game, Rules, spite_and_malice_v0  # noqa: E402
 from spite_env.arena import duel  # noqa: E402
 from spite_env.envs.rllib import (  # noqa: E402
@@ -357,8 +356,4 @@ def test_the_readmes_block_runs(code: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_without_ray_the_remedy_is_named() -> None:
-    code = "import sys; sys.modules['ray'] = None; import spite_env.envs.rllib"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 1
-    assert "ImportError" in result.stderr
-    assert "pip install 'spite_env[rllib]'" in result.stderr
+    check_remedy("spite_env.envs.rllib", missing="ray", extra="rllib")

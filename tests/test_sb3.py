@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from helpers import check_remedy
 from spite_env import Rules, random_legal_actions
 from spite_env.arena import duel
 from spite_env.policies import GreedyPolicy, RandomPolicy, make_policy
@@ -547,10 +548,6 @@ def test_the_script_runs_repeats_and_resumes(script: Callable[..., Any], tmp_pat
 
 
 def test_without_sb3_the_remedy_is_named() -> None:
-    code = "import sys; sys.modules['torch'] = None; import spite_env.envs.sb3"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 1
-    assert "ImportError" in result.stderr
-    assert "pip install 'spite_env[train]'" in result.stderr
+    check_remedy("spite_env.envs.sb3", missing="torch", extra="train")
     code = "import sys, spite_env; assert not {'torch', 'stable_baselines3', 'agents'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -270,9 +270,9 @@ class SeatGames:
         state = self.game.state
         opened = games
         seeds, episodes = state.seed[games], state.episode[games]
-        coin = _uniform(seeds, episodes, _SEAT) < 0.5
+        coin = streams.uniform_of_episode(seeds, episodes, _SEAT) < 0.5
         self.seats[games] = coin if self.settings.seat == "random" else self.settings.seat
-        drawn = _uniform(seeds, episodes, _OPPONENT)
+        drawn = streams.uniform_of_episode(seeds, episodes, _OPPONENT)
         self.opponents[games] = np.searchsorted(self._shares, drawn, side="right")
         self.redeals[games] = 0
         while games.size:
@@ -333,11 +333,6 @@ def rows_of(columns: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
     """Yield a dictionary of plain Python values for each place of some arrays."""
     for values in zip(*(column.tolist() for column in columns.values()), strict=True):
         yield dict(zip(columns, values, strict=True))
-
-
-def _uniform(seeds: streams.Words, episodes: streams.Words, purpose: int) -> NDArray[np.float64]:
-    """Return a random number for each game, which depends on its seed and its episode alone."""
-    return streams.uniform(streams.combine(streams.combine(seeds, purpose), episodes))
 
 
 def _mixture(opponent: Opponent) -> tuple[list[Policy], NDArray[np.float64]]:
