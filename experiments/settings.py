@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
+
+from experiments.reporting import machine
 
 T = TypeVar("T")
 
@@ -13,6 +17,34 @@ T = TypeVar("T")
 def option(default: Any, text: str) -> Any:
     """Return a dataclass field with a help text."""
     return dataclasses.field(default=default, metadata={"help": text})
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """What a training by any library depends on."""
+
+    name: str = option("run", "the run's folder in --runs")
+    runs: str = option("runs", "where the folders of runs are")
+    seed: int = option(0, "seed of the weights, the games and all choices")
+    duels: int = option(1000, "games of each duel at the end, an even number")
+    rules: str = option("g4a", "preset of the rules")
+    encoding: str = option("onehot", "encoding of the observations")
+    side_depth: int = option(3, "side-pile cards shown below the tops")
+    reward: str = option("win", "win, points or margin")
+    epochs: int = option(3, "passes over each rollout")
+    gamma: float = option(0.99, "discount")
+    gae_lambda: float = option(0.95, "lambda of the advantage estimates")
+    entropy: float = option(0.01, "weight of the entropy bonus")
+    hidden: str = option("128,128", "sizes of the hidden layers, of the policy and the value network each")
+    deterministic: bool = option(True, "duel with the most probable action instead of a drawn one")
+
+    def open_folder(self) -> Path:
+        """Make the run's folder, write the settings and the machine there, and return it."""
+        folder = Path(self.runs) / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        about = {**dataclasses.asdict(self), "machine": machine()}
+        (folder / "config.json").write_text(json.dumps(about, indent=2))
+        return folder
 
 
 def parse(

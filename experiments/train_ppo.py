@@ -31,8 +31,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 
-from experiments.reporting import machine, write_curve, write_duels
-from experiments.settings import option, parse
+from experiments.reporting import write_curve, write_duels
+from experiments.settings import RunSettings, option, parse
 from spite_env import Rules
 from spite_env.arena import DuelResult, duel
 from spite_env.envs.sb3 import ModelPolicy, SpiteVecEnv
@@ -41,18 +41,11 @@ LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 17, 20)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(RunSettings):
     """Everything that a training depends on."""
 
     name: str = option("demo", "the run's folder in --runs")
-    runs: str = option("runs", "where the folders of runs are")
-    seed: int = option(0, "seed of the weights, the games and all choices")
     steps: int = option(1_200_000, "the learner's decisions")
-    duels: int = option(1000, "games of each duel at the end, an even number")
-    rules: str = option("g4a", "preset of the rules")
-    encoding: str = option("onehot", "encoding of the observations")
-    side_depth: int = option(3, "side-pile cards shown below the tops")
-    reward: str = option("win", "win, points or margin")
     shaping: float = option(0.0, "scale of the potential of pay-off cards; 0: none")
     card_reward: float = option(0.05, "reward for a pay-off card less than the opponent")
     curriculum: bool = option(True, "start with small pay-off piles")
@@ -62,16 +55,10 @@ class Settings:
     envs: int = option(512, "games played at once")
     rollout: int = option(16, "decisions of each game between updates")
     batch: int = option(1024, "decisions of a minibatch")
-    epochs: int = option(3, "passes over each rollout")
     lr: float = option(1e-3, "learning rate at the start")
     lr_end: float = option(1e-4, "learning rate at the end; it falls linearly")
-    gamma: float = option(0.99, "discount")
-    gae_lambda: float = option(0.95, "lambda of the advantage estimates")
-    entropy: float = option(0.01, "weight of the entropy bonus")
-    hidden: str = option("128,128", "sizes of the hidden layers, of the policy and the value network each")
     threads: int = option(1, "torch's threads; more help little, and cost much where other programs use the cores")
     checkpoint: int = option(25, "rollouts between checkpoints")
-    deterministic: bool = option(True, "duel with the most probable action instead of a drawn one")
     progress: bool = option(True, "show a progress bar")
 
     def mixture(self) -> list[tuple[str, float]]:
@@ -274,9 +261,7 @@ def evaluate(model: MaskablePPO, settings: Settings, folder: Path, seconds: floa
 def main(arguments: Sequence[str] | None = None) -> list[DuelResult]:
     """Train and duel; return the duels."""
     settings, resume = parse(Settings, PRESETS, __doc__, arguments)
-    folder = Path(settings.runs) / settings.name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps({**dataclasses.asdict(settings), "machine": machine()}, indent=2))
+    folder = settings.open_folder()
     started = time.perf_counter()
     model = train(settings, folder, resume and (folder / "checkpoint.zip").exists())
     return evaluate(model, settings, folder, time.perf_counter() - started)

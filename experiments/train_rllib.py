@@ -39,44 +39,31 @@ from ray.tune.trainable import trainable
 from ray.tune.utils import flatten_dict
 from tensorboardX import SummaryWriter
 
-from experiments.reporting import machine, write_curve, write_duels
-from experiments.settings import option, parse
+from experiments.reporting import write_curve, write_duels
+from experiments.settings import RunSettings, option, parse
 from spite_env.arena import DuelResult, duel
 from spite_env.cli import parse_rules
 from spite_env.envs.rllib import ModulePolicy, freeze, load_module, self_play
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(RunSettings):
     """Everything that a training depends on."""
 
     name: str = option("rllib", "the run's folder in --runs")
-    runs: str = option("runs", "where the folders of runs are")
     address: str = option("local", "address of a Ray cluster; local: start Ray here")
     cpus: int = option(2, "processors that a local Ray may use")
-    seed: int = option(0, "seed of the weights, the games and all choices")
     iterations: int = option(100, "RLlib's iterations: games, then updates")
-    duels: int = option(1000, "games of each duel at the end, an even number")
-    rules: str = option("g4a", "preset of the rules")
     set: tuple[str, ...] = option(("payoff_size=2",), "change a field of the rules, field=value (repeatable)")
-    reward: str = option("win", "win, points or margin")
-    encoding: str = option("onehot", "encoding of the observations")
-    side_depth: int = option(3, "side-pile cards shown below the tops")
     frozen: int = option(2, "frozen earlier selves among the opponents")
     refresh: int = option(10, "iterations between renewals of one of them")
     runners: int = option(2, "processes that play; 0: play in this one")
     envs: int = option(16, "games that each of them plays at once")
     rollout: int = option(4096, "decisions of both players in an iteration")
     batch: int = option(512, "decisions of a minibatch")
-    epochs: int = option(3, "passes over each rollout")
     lr: float = option(5e-4, "learning rate")
-    gamma: float = option(0.99, "discount")
-    gae_lambda: float = option(0.95, "lambda of the advantage estimates")
-    entropy: float = option(0.01, "weight of the entropy bonus")
-    hidden: str = option("128,128", "sizes of the hidden layers, of the policy and the value network each")
     threads: int = option(1, "torch's threads here")
     checkpoint: int = option(10, "iterations between checkpoints")
-    deterministic: bool = option(True, "duel with the most probable action instead of a drawn one")
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -201,9 +188,7 @@ def evaluate(checkpoint: Path, settings: Settings, folder: Path) -> list[DuelRes
 def main(arguments: Sequence[str] | None = None) -> list[DuelResult]:
     """Train and duel; return the duels."""
     settings, resume = parse(Settings, PRESETS, __doc__, arguments)
-    folder = Path(settings.runs) / settings.name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps({**dataclasses.asdict(settings), "machine": machine()}, indent=2))
+    folder = settings.open_folder()
     if not ray.is_initialized():
         local = {"num_cpus": settings.cpus, "include_dashboard": False} if settings.address == "local" else {}
         ray.init(address=settings.address, log_to_driver=False, logging_level="ERROR", **local)
