@@ -86,9 +86,9 @@ Rendering
 ---------
 
 ``render()`` draws the table with the last move and the legal plays. In mode ``"ansi"`` it returns a text, in ``"svg"``
-a picture as text, and in ``"rgb_array"`` pixels, uint8 ``(height, 600, 3)``, whose height depends on the rules alone. In
-``"human"`` the picture is in a window that follows every step by itself and never waits: to watch a game, pause between
-the steps. When the window is closed, the game goes on without it. Pixels and the window need pygame-ce
+a picture as text, and in ``"rgb_array"`` pixels, uint8 ``(height, 600, 3)``, where the height depends on the rules
+alone. In ``"human"`` the picture is in a window that follows every step by itself and never waits: to watch a game,
+pause between the steps. When the window is closed, the game goes on without it. Pixels and the window need pygame-ce
 (``pip install 'spite_env[render]'``), the window also a display. A notebook shows the environment as a picture in any
 mode.
 

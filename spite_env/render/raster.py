@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from spite_env.render.layout import LOOKS, WIDTH, Box, Text, layout
 from spite_env.render.table import Table
+from spite_env.rules import checked_integer
 
-#: Width of a picture in pixels. Its height is even, as films want it.
+#: Width of a picture in pixels; the height is even too, as films want it.
 PIXELS = 600
 
 _WINDOW_PIXELS = 500
@@ -26,21 +27,26 @@ def rgb_array(table: Table, width: int = PIXELS) -> NDArray[np.uint8]:
 
     The height depends on the rules alone.
 
+    Args:
+        table: What :func:`~spite_env.render.table.describe` returns.
+        width: Width in pixels, from 100 to 4000.
+
     Raises:
+        ValueError: another width.
         ImportError: pygame is not installed; the message says how to install it.
     """
-    pygame = _pygame()
+    pygame, width = _pygame(), checked_integer("width", width, 100, 4000)
     return np.ascontiguousarray(pygame.surfarray.array3d(_surface(table, width)).swapaxes(0, 1))
 
 
 class Window:
     """A window that shows tables and never waits for anybody.
 
-    Once its user has closed it, it stays closed. A process has one such window; whoever draws last is seen.
+    When its user has closed it, it stays closed. A process has one window; whoever draws last is seen there.
     """
 
     def __init__(self) -> None:
-        self._open = self._closed = False
+        self._open = self._unwanted = False
 
     def show(self, table: Table) -> None:
         """Show a table.
@@ -49,32 +55,41 @@ class Window:
             ImportError: pygame is not installed; the message says how to install it.
             RuntimeError: there is no display.
         """
-        pygame = _pygame()
-        if self._closed:
+        if self._unwanted:
             return
+        pygame = _pygame()
         picture = _surface(table, _WINDOW_PIXELS)
-        try:
-            pygame.display.init()
-            screen = pygame.display.get_surface()
-            if screen is None or screen.get_size() != picture.get_size():
-                screen = pygame.display.set_mode(picture.get_size())
-                pygame.display.set_caption("Spite & Malice")
-            self._open = True
-        except pygame.error as error:
-            raise RuntimeError(
-                f"render_mode='human' needs a display ({error}); 'ansi', 'svg' and 'rgb_array' do without"
-            ) from error
+        screen = self._screen(picture.get_size())
         screen.blit(picture, (0, 0))
         pygame.display.flip()
         if any(event.type == pygame.QUIT for event in pygame.event.get()):
             self.close()
-            self._closed = True
+            self._unwanted = True
 
     def close(self) -> None:
-        """Close the window; the next table opens it again."""
+        """Close the window, if it is open; the next table opens it again."""
         if self._open:
             self._open = False
             _pygame().display.quit()
+
+    def _screen(self, size: tuple[int, int]) -> Any:
+        """Return the surface that the window shows, and open one if there is none of this size."""
+        pygame = _pygame()
+        try:
+            pygame.display.init()
+            if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
+                raise pygame.error("none was found")
+            screen = pygame.display.get_surface()
+            if screen is None or screen.get_size() != size:
+                screen = pygame.display.set_mode(size)
+                pygame.display.set_caption("Spite & Malice")
+        except pygame.error as error:
+            pygame.display.quit()
+            raise RuntimeError(
+                f"render_mode='human' needs a display ({error}); 'ansi', 'svg' and 'rgb_array' do without"
+            ) from error
+        self._open = True
+        return screen
 
 
 def _pygame() -> Any:

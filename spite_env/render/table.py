@@ -155,7 +155,7 @@ def describe(
     Raises:
         ValueError: no such game, viewer or decision.
     """
-    if viewer not in (0, 1, None, "all") or isinstance(viewer, bool):
+    if isinstance(viewer, (bool, float)) or viewer not in (0, 1, None, "all"):
         raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, 'all' or None (the player to move)")
     position = game.position(index)
     rules, turn = game.rules, position["turn"]
@@ -215,9 +215,17 @@ def _center(rules: Rules, pile: Sequence[str]) -> Center:
 
 def _made(game: Game, decision: Decision, seat: int) -> Move:
     """Return the last decision as a move; what it left in a hand is not known any more."""
-    player, action = decision
+    try:
+        player, action = decision
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"last_move={decision!r} is not allowed; it is (player, action), or (player, None) for a forfeit"
+        ) from None
     player = checked_integer("the player of last_move", player, 0, 1)
-    return Move(player, None, "forfeits", "", "") if action is None else _move(game, player, action, seat, None)
+    if action is None:
+        return Move(player, None, "forfeits", "", "")
+    action = checked_integer("the action of last_move", action, 0, game.actions.n - 1)
+    return _move(game, player, action, seat, None)
 
 
 def _move(game: Game, player: int, action: int, seat: int, heights: Sequence[int] | None) -> Move:
