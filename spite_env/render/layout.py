@@ -137,9 +137,9 @@ class _Layout:
         }
         self.parts: list[Part] = []
         own, other = table.players[table.seat], table.players[1 - table.seat]
-        centre = self.player(other, "opponent-", _TITLE)
-        below = self.centre(centre)
-        end = self.hand(own, self.player(own, "", below))
+        centre = self.player_zone(other, "opponent-", _TITLE)
+        below = self.centre_zone(centre)
+        end = self.hand_zone(own, self.player_zone(own, "", below))
         bar = (below, end) if table.turn == table.seat else (_TITLE, centre)
         self.drawing = self.framed(round(end) + _FOOTER, *bar)
 
@@ -158,7 +158,7 @@ class _Layout:
 
     # The zones, from top to bottom; each returns where it ends
 
-    def player(self, player: Player, prefix: str, y: float) -> float:
+    def player_zone(self, player: Player, prefix: str, y: float) -> float:
         """Draw a player's name, pay-off pile and side piles, and the hand of the one at the top."""
         end = y + _NAME + -(-len(player.sides) // _PILES_IN_ROW) * _SIDE_ROW
         name: list[Shape] = [Text(player.name, _MARGIN, y + 14, 12, bold=True)]
@@ -174,7 +174,7 @@ class _Layout:
             self.side(f"{prefix}side{number}", number, pile, *_slot(number, y, _SIDE_ROW))
         return end
 
-    def centre(self, y: float) -> float:
+    def centre_zone(self, y: float) -> float:
         """Draw stock, set-aside cards and centre piles."""
         table = self.table
         height = -(-len(table.centers) // _PILES_IN_ROW) * _CENTER_ROW + 6
@@ -186,7 +186,7 @@ class _Layout:
             self.center(number, pile, *_slot(number, y + 4, _CENTER_ROW))
         return y + height + 2
 
-    def hand(self, player: Player, y: float) -> float:
+    def hand_zone(self, player: Player, y: float) -> float:
         """Draw the hand of the player at the bottom."""
         y += _LIFT
         slots = [
