@@ -22,6 +22,7 @@ from spite_env import streams
 from spite_env.game import Game
 from spite_env.policies import Policy, decide, make_policy, policy_name
 from spite_env.record import Record, Recorder
+from spite_env.render.table import Table, counted, describe
 from spite_env.rules import Rules, checked_integer, checked_rules
 
 #: What records and boards call the person.
@@ -37,8 +38,7 @@ def outcome(result: dict[str, Any], names: Sequence[str]) -> str:
     """Return the result in a record of a game in words."""
     if result["winner"] is None:
         return "a draw" if result["outcome"] == "draw" else "cut at the limit"
-    points = max(result["points"])
-    won = f"{names[result['winner']]} wins {points} {'point' if points == 1 else 'points'}"
+    won = f"{names[result['winner']]} wins {counted(max(result['points']), 'point')}"
     return f"{names[result['by']]} gives up: {won}" if result["outcome"] == "forfeit" else won
 
 
@@ -130,6 +130,10 @@ class Session:
             log = log[:-1]  # without the outcome
         player, text = log[-1] if log else (None, "")
         return None if player is None else (player, self.game.actions.parse(text))
+
+    def table(self) -> Table:
+        """Return the table as the person sees it."""
+        return describe(self.game, viewer=self.seat, last_move=self.last_decision, names=self.names)
 
     @property
     def can_undo(self) -> bool:

@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spite_env import render
-from spite_env.play.session import Session, match_rules, parse_seed
+from spite_env.play.session import Session, match_rules, outcome, parse_seed
 from spite_env.policies import policy_names
 from spite_env.record import Record
+from spite_env.render import svg
 from spite_env.rules import Rules
 
 #: Tables that are kept; a further one closes the one that has been left alone longest.
@@ -54,7 +54,7 @@ class Table:
 
     def view(self) -> View:
         """Return what the page may know, ready for JSON; ``frames`` are pictures of the way here from the last view."""
-        session, scene = self._session, _scene(self._session)
+        session, scene = self._session, self._session.table()
         frames, self._frames = self._frames, []
         moves = [{name: getattr(move, name) for name in ("action", "text", "source", "target")} for move in scene.legal]
         return {
@@ -63,10 +63,11 @@ class Table:
             "seat": session.seat,
             "match": session.rules.match_points is not None,
             "headline": scene.headline,
-            "picture": render.svg(scene, _PICTURE_WIDTH),
+            "picture": svg(scene, _PICTURE_WIDTH),
             "frames": frames,
             "moves": moves,
             "log": [[None if who is None else session.names[who], text] for who, text in session.log[-MOST_LOG:]],
+            "results": [outcome(record["result"], session.names) for record in session.records],
             "can_undo": session.can_undo,
             "over": session.over,
             "seed": None if session.seed is None else str(session.seed),  # too large for a number in JavaScript
@@ -117,7 +118,7 @@ class Table:
             self._notice = f"the record can't be saved, but downloaded: {error}"
 
     def _watch(self, session: Session) -> None:
-        self._frames.append(render.svg(_scene(session), _PICTURE_WIDTH))
+        self._frames.append(svg(session.table(), _PICTURE_WIDTH))
 
 
 class Tables:
@@ -212,10 +213,6 @@ class Tables:
             while records and self._write is not None:
                 self._write(records[0])
                 del records[0]
-
-
-def _scene(session: Session) -> render.Table:
-    return render.describe(session.game, viewer=session.seat, last_move=session.last_decision, names=session.names)
 
 
 def _close(tables: list[Table]) -> None:

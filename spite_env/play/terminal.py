@@ -142,13 +142,11 @@ class _Terminal:
         """Show what has happened, the board, and what can be done."""
         session = self.session
         self.tell()
-        last = None
-        if session.last_decision is not None:
-            player, action = session.last_decision
-            last = f"{session.names[player]}: {'forfeits' if action is None else session.game.actions.text(action)}"
-        ansi.show(ansi.board(session.game, viewer=session.seat, last_move=last, names=session.names))
-        texts = [session.game.actions.text(action) for action in session.legal_actions()]
-        cells = [f"{number:3} {short(text):<4} {text}".ljust(_COLUMN) for number, text in enumerate(texts, 1)]
+        table = session.table()
+        ansi.show(ansi.board(table))
+        cells = [
+            f"{number:3} {short(move.text):<4} {move.text}".ljust(_COLUMN) for number, move in enumerate(table.legal, 1)
+        ]
         for start in range(0, len(cells), _COLUMNS):
             print("".join(cells[start : start + _COLUMNS]).rstrip())
 

@@ -71,10 +71,12 @@ async function play(frames) {
 // Showing
 
 function show(next) {
+  const ended = table && next.results.length > table.results.length;
   table = next;
   taken = null;
   at("picture").innerHTML = table.picture;
   at("status").textContent = table.headline + (table.seed ? `. The seed was ${table.seed}.` : "");
+  if (ended && !table.over) tell(`${table.results.at(-1)}, and the next game begins`);
   if (table.notice) tell(table.notice, true);
   at("undo").disabled = !table.can_undo;
   at("hint").disabled = table.over;
@@ -146,8 +148,8 @@ function make(move) {
 
 function choose(id) {
   const move = table.moves.find((each) => each.source === taken && each.target === id);
-  const alone = table.moves.find((each) => each.source === id && each.target === id); // end_turn
-  if (move ?? alone) return make(move ?? alone);
+  const atOnce = table.moves.find((each) => each.source === id && each.target === id); // to end the turn
+  if (move ?? atOnce) return make(move ?? atOnce);
   const can = table.moves.some((each) => each.source === id);
   taken = can && id !== taken ? id : null;
   light();
