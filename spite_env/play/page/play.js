@@ -11,6 +11,7 @@ let table = null;
 let taken = null; // the place of the card that has been chosen
 let busy = false;
 let hurry = false; // shows the rest of the opponent's turn at once
+let keyed = false; // whether the person uses the keyboard, and so needs the focus
 
 // Talking to the server
 
@@ -51,12 +52,12 @@ async function alone(action) {
 
 const send = (deed, body = {}) =>
   alone(async () => {
-    const focus = document.activeElement?.dataset?.place;
     const answer = await ask(`/api/tables/${name}/${deed}`, { revision: table.revision, ...body });
     await play(answer.frames);
     show(answer);
     if (answer.told) tellHint(answer.told);
-    if (focus) (sources()[0] ?? at("new").querySelector("button")).focus();
+    const hinted = sources().find((place) => place.classList.contains("hinted"));
+    if (keyed) (hinted ?? sources()[0] ?? at("new").querySelector("button")).focus();
   });
 
 async function play(frames) {
@@ -75,6 +76,8 @@ function show(next) {
   table = next;
   taken = null;
   at("picture").innerHTML = table.picture;
+  at("picture").firstElementChild.setAttribute("role", "group"); // no longer one image: it has buttons
+  for (const place of places()) cardOf(place)?.classList.add("top");
   at("status").textContent = table.headline + (table.seed ? `. The seed was ${table.seed}.` : "");
   if (ended && !table.over) tell(`${table.results.at(-1)}, and the next game begins`);
   if (table.notice) tell(table.notice, true);
@@ -116,6 +119,9 @@ function tellHint(text) {
   }
 }
 
+// The rectangle at a place that a person takes for its card: the top one, or the gap of an empty pile.
+const cardOf = (place) => [...place.querySelectorAll(".card, .king, .gap, .button")].at(-1);
+
 // Mark what can be chosen now, for the eye, the mouse and the keyboard.
 function light() {
   const targets = new Set(table.moves.filter((move) => move.source === taken).map((move) => move.target));
@@ -153,7 +159,7 @@ function choose(id) {
   const can = table.moves.some((each) => each.source === id);
   taken = can && id !== taken ? id : null;
   light();
-  if (taken) places().find((place) => place.classList.contains("lit"))?.focus();
+  if (keyed) places().find((place) => (taken ? place.classList.contains("lit") : place.dataset.place === id))?.focus();
 }
 
 const placeAt = (element) => element?.closest?.("#picture [role=button]");
@@ -162,6 +168,7 @@ let pressed = null; // the place that a pointer went down on, and the card that 
 
 at("picture").addEventListener("pointerdown", (event) => {
   hurry = true;
+  keyed = false;
   const place = placeAt(event.target);
   if (busy || !place || event.button !== 0) return;
   event.preventDefault();
@@ -205,7 +212,7 @@ function drop() {
 
 // A copy of the top card of a place, to be dragged about.
 function ghostOf(place) {
-  const card = [...place.querySelectorAll("rect.card, rect.wild")].at(-1);
+  const card = cardOf(place);
   const box = card.getBBox();
   const screen = card.getBoundingClientRect();
   const ghost = place.ownerSVGElement.cloneNode(false);
@@ -225,13 +232,13 @@ function ghostOf(place) {
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 addEventListener("keydown", (event) => {
-  hurry = true;
+  hurry = keyed = true;
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select")) return;
   if (busy || !table) return;
   const place = placeAt(event.target);
   if (place && (event.key === "Enter" || event.key === " ")) choose(place.dataset.place);
   else if (event.key in STEPS) step(STEPS[event.key]);
-  else if (event.key === "Escape") choose(taken);
+  else if (event.key === "Escape" && taken) choose(taken);
   else if (event.key === "u" && table.can_undo) send("undo");
   else if (event.key === "h" && !table.over) askHint();
   else return;
