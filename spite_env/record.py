@@ -268,7 +268,7 @@ def _pairs(players: Sequence[Any], count: int) -> list[tuple[str, str]]:
 
 @contextmanager
 def record_writer(path: str | os.PathLike[str], *, append: bool = False) -> Iterator[Callable[[Record], None]]:
-    """Open a file for records, one a line; the context is a function that writes a record.
+    """Open a file for records, one a line; the context is a function that writes a record, at once.
 
     What an old file held is there until the first record is written, or until the context ends without an error; with
     ``append`` it stays, and the records come after it.

@@ -22,7 +22,7 @@ from spite_env.play import session as session_module
 from spite_env.play.session import Session, parse_seed
 from spite_env.play.terminal import find_action, short
 from spite_env.policies import GreedyPolicy, RandomPolicy
-from spite_env.record import Record, Recorder, read_records, write_records
+from spite_env.record import Record, Recorder, read_records, record_writer, write_records
 from spite_env.rules import PRESETS
 from spite_env.verify import verify_file
 
@@ -616,6 +616,26 @@ def test_wrong_words_are_refused(words: tuple[str, ...], complaint: str, typed: 
     assert status == 2
     assert complaint in out
     assert not file.exists() or not file.read_text()
+
+
+def test_without_a_checkout_the_strongest_opponent_of_the_library_plays(
+    typed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "expert  " in typed(["hint"])[1]
+    monkeypatch.setattr("spite_env.policies._agents", dict)
+    out = typed(["hint"])[1]
+    assert "greedy  " in out
+    assert "greedy would play" in out
+
+
+def test_a_record_is_in_its_file_at_once(tmp_path: Path) -> None:
+    session = Session("greedy", MINI, seed=1)
+    play_on(session, seed=1)
+    file = tmp_path / "games.jsonl"
+    for count in (1, 2):
+        with record_writer(file, append=True) as write:
+            write(session.records[0])
+            assert len(file.read_text().splitlines()) == count
 
 
 def test_nothing_is_written_after_a_line_that_is_cut(typed: Any, tmp_path: Path) -> None:

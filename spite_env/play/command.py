@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from spite_env.play import terminal
 from spite_env.play.session import Session, match_rules
 from spite_env.play.tables import Tables
-from spite_env.policies import make_policy
+from spite_env.policies import make_policy, policy_names
 from spite_env.record import record_writer
 from spite_env.rules import Rules, checked_integer
 
@@ -18,19 +18,21 @@ PORT = 8000
 
 
 def play(
-    against: str,
     rules: Rules,
     *,
+    against: str | None = None,
     match: bool = False,
     seed: int | None = None,
     games: int | None = None,
     seat: int = 0,
     records: str | None = None,
-    hint: str = "expert",
+    hint: str | None = None,
     web: bool = False,
     port: int | None = None,
 ) -> int:
     """Let a person play; the arguments are those of the command line.
+
+    Opponent and hints are ``expert`` by default, or ``greedy`` where there is none.
 
     Returns:
         The exit status: 0, or 130 after an interrupt.
@@ -48,6 +50,8 @@ def play(
         raise ValueError("--games: only in the terminal; a page goes on until you stop it")
     if port is not None and not web:
         raise ValueError("--port: only with --web")
+    strong = "expert" if "expert" in policy_names() else "greedy"
+    against, hint = against or strong, hint or strong
     for policy in (against, hint):
         make_policy(policy)  # an unknown one is refused before anything is opened
     if match:

@@ -141,7 +141,7 @@ class Tables:
         seat: int = 0,
         seed: int | None = None,
         write: Callable[[Record], object] | None = None,
-        hint: str = "expert",
+        hint: str = "greedy",
     ) -> None:
         self.hint = hint
         self.against = against

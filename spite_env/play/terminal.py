@@ -24,7 +24,7 @@ _COLUMN, _COLUMNS = 26, 3
 _MOST_NAMED = 6
 
 
-def run(session: Session, hint: str = "expert", games: int | None = None) -> None:
+def run(session: Session, hint: str, games: int | None = None) -> None:
     """Let a person play until it leaves, or its input ends.
 
     Then, and also after an interrupt, the session is closed.

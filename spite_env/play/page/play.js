@@ -40,12 +40,15 @@ async function alone(action) {
   hurry = false;
   tell("");
   at("picture").classList.add("waiting");
+  const slow = setTimeout(() => tell("…"), 500);
   try {
     await action();
   } catch (error) {
     tell(error.message, true);
   } finally {
     busy = false;
+    clearTimeout(slow);
+    if (at("told").textContent === "…") tell("");
     at("picture").classList.remove("waiting");
   }
 }
