@@ -594,6 +594,7 @@ def test_a_whole_game_is_clicked_through(browser: Any, tmp_path: Path) -> None:
 def test_a_game_is_dragged_and_typed_and_kept_on_reload(browser: Any) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
 
     def said() -> list[str]:
         places(browser, "")
@@ -638,3 +639,11 @@ def test_a_game_is_dragged_and_typed_and_kept_on_reload(browser: Any) -> None:
         browser.get(f"http://127.0.0.1:{port}/")
         assert said() == []
         assert browser.current_url != address
+
+        browser.get(f"{address}x")
+        WebDriverWait(browser, 30).until(lambda _: browser.find_element("id", "status").text == "No table here")
+        assert "no such table" in browser.find_element("id", "told").text
+        assert "404" in browser.get_log("browser")[0]["message"]
+        browser.find_element("css selector", "#new button").click()
+        assert said() == []
+        assert places(browser, ".can-drag")

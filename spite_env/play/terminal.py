@@ -48,6 +48,9 @@ def run(session: Session, hint: str, games: int | None = None) -> None:
                 return
     except EOFError:
         print()
+    except KeyboardInterrupt:
+        print()
+        raise
     finally:
         session.close()
         terminal.tell()

@@ -264,6 +264,7 @@ at("undo").onclick = () => send("undo");
 at("hint").onclick = askHint;
 at("new").onsubmit = (event) => {
   event.preventDefault();
+  if (!table) return location.assign("/");
   if (!table.over && table.log.length && !confirm("Give up what is in progress?")) return;
   send("new", {
     opponent: at("opponent").value,
@@ -279,6 +280,7 @@ function fill(select, names, chosen) {
 }
 
 alone(async () => {
+  at("next").open = true; // unless there is a table
   const known = await ask("/api/agents");
   fill(at("hint-agent"), known.agents, known.hint);
   fill(at("opponent"), known.agents, known.opponent);
@@ -294,4 +296,6 @@ alone(async () => {
   at("opponent").value = table.opponent;
   at("seat").value = table.seat;
   at("match").checked = table.match;
+}).then(() => {
+  if (!table) at("status").textContent = "No table here";
 });
