@@ -24,7 +24,7 @@ html_title = f"spite_env {release}"
 
 # The reference needs none of the libraries behind the extras. Docstrings say types, with shapes, in words.
 autodoc_mock_imports = ["choix", "matplotlib", "ray", "rich", "sb3_contrib", "stable_baselines3", "torch"]
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_use_ivar = True
@@ -55,6 +55,6 @@ myst_substitutions = {
     "ladder_cores": ladder["machine"]["cores"],
     "network_layers": ", ".join(map(str, layers)),
     "network_weights": f"{sum(weight.size + bias.size for weight, bias in network.layers):,}",
-    "network_view": network.about.view,
-    "network_encoding": network.about.encoding,
+    "network_view": f"`{network.about.view}`",
+    "network_encoding": f"`{network.about.encoding}`",
 }
