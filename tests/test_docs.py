@@ -78,6 +78,13 @@ def test_named_scripts_and_targets_exist(page: Path) -> None:
         assert f"\n{target}: " in (ROOT / "Makefile").read_text(), target
 
 
+def test_the_readmes_links_lead_to_files() -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
+    assert links
+    for link in links:
+        assert (ROOT / link).exists(), link
+
+
 def test_the_reference_lists_every_module() -> None:
     listed = re.findall(r"^   ((?:spite_env|agents)\.\S+)$", (ROOT / "docs" / "api.md").read_text(), flags=re.MULTILINE)
     modules = [
