@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RLLIB := $(VENV)-rllib
+PEERS := $(VENV)-peers
 
 .DEFAULT_GOAL := help
 .PHONY: help demo train test test-rllib lint bench soak test-matrix clean
@@ -32,8 +33,8 @@ lint: $(READY) ## check style, formatting and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: $(READY) ## measure the speed
-	$(BIN)/python experiments/benchmark.py
+bench: $(READY) $(PEERS)/.ready ## measure the speed, and other libraries' beside it
+	$(BIN)/python experiments/benchmark.py --peers $(PEERS)/bin/python
 
 soak: $(READY) ## run the long tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m soak --hypothesis-profile soak
@@ -42,7 +43,7 @@ test-matrix: $(READY) ## run the core's tests on the other Pythons and on the ol
 	$(BIN)/python tests/matrix.py
 
 clean: ## remove the environment, build products and caches; runs/ stays
-	rm -rf .venv .venv-rllib dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-rllib .venv-peers dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
@@ -55,4 +56,10 @@ $(RLLIB)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RLLIB)
 	grep -v '^gymnasium==' constraints.txt > $(RLLIB)/constraints.txt
 	$(RLLIB)/bin/python -m pip install --quiet --constraint $(RLLIB)/constraints.txt --editable '.[rllib,dev]'
+	touch $@
+
+# A peer that can't be installed costs only its own row.
+$(PEERS)/.ready: experiments/peers_constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m experiments.peers --install
 	touch $@
