@@ -8,7 +8,7 @@ RLLIB := $(VENV)-rllib
 PEERS := $(VENV)-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train test test-rllib lint bench soak test-matrix clean
+.PHONY: help demo train test test-rllib lint bench bench-compare soak test-matrix clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
@@ -35,6 +35,9 @@ lint: $(READY) ## check style, formatting and types
 
 bench: $(READY) $(PEERS)/.ready ## measure the speed, and other libraries' beside it
 	$(BIN)/python experiments/benchmark.py --peers $(PEERS)/bin/python
+
+bench-compare: $(READY) ## compare the speed of two revisions: BASE=main [HEAD=topic]
+	$(BIN)/python experiments/compare_revisions.py $(BASE) $(HEAD)
 
 soak: $(READY) ## run the long tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m soak --hypothesis-profile soak

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments import benchmark, measuring, peers, players
-from experiments.measuring import Remote, Subject, UnavailableError
+from experiments import benchmark, compare_revisions, measuring, peers, players
+from experiments.measuring import ROOT, Remote, Subject, UnavailableError
 from spite_env import Rules, spite_and_malice_v0
 
 FAKE = """
@@ -33,6 +34,8 @@ def missing():
 
 serve(Subject(globals()[sys.argv[1]], "numpy"))
 """
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
 @pytest.fixture
@@ -172,3 +175,49 @@ def test_a_peer_that_could_not_be_installed_says_why(tmp_path: Path, monkeypatch
     with pytest.raises(ImportError, match=r"^ERROR: no wheel$"):
         peers.subject("PettingZoo, connect_four_v3.env").make()
     assert peers.subject("RLCard, uno") is peers.SUBJECTS["RLCard, uno"]
+
+
+def test_a_ratio_is_the_median_over_pairs() -> None:
+    row = compare_revisions.row("core", [100.0, 200.0, 400.0], [150.0, 220.0, 400.0])
+    assert list(row.values()) == ["core", "200", "220", "1.100", "1.000 to 1.500"]
+
+
+def test_what_one_revision_lacks_is_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(ROOT / "spite_env", tmp_path / "spite_env")
+    (tmp_path / "spite_env" / "envs" / "gym.py").write_text("raise ImportError('not yet')")
+    subjects = ["core, batch 4", "Gymnasium, batch 1024"]
+    rows = compare_revisions.compare(tmp_path, ROOT, subjects, pairs=1, seconds=0.001)
+    assert [row["subject"] for row in rows] == ["core, batch 4"]
+    assert "Gymnasium, batch 1024, which the base lacks: ImportError: not yet" in capfd.readouterr().err
+
+
+@needs_git
+def test_export_of_a_revision(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    (repository / "spite_env").mkdir(parents=True)
+    git = ["git", "-C", str(repository), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for text in ("old", "new"):
+        (repository / "spite_env" / "a.py").write_text(text)
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message", text], check=True)
+    folder = compare_revisions.export("HEAD~1", tmp_path / "old", repository)
+    assert (folder / "spite_env" / "a.py").read_text() == "old"
+    for revision in ("HEAD~2", "--output=/tmp/x"):
+        with pytest.raises(ValueError, match=f"'{revision}' is no revision with a spite_env"):
+            compare_revisions.export(revision, tmp_path / "x", repository)
+    assert not (tmp_path / "x").exists()
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("words", "message"), [([], "make bench-compare BASE="), (["no-such"], "'no-such' is no revision")]
+)
+def test_a_missing_or_unknown_base(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compare_revisions, "pin_to_one_core", lambda: None)
+    monkeypatch.setattr("sys.argv", ["compare_revisions.py", *words])
+    with pytest.raises(SystemExit):
+        compare_revisions.main()
+    assert message in capsys.readouterr().err
