@@ -42,7 +42,8 @@ class Policy(Protocol):
     A policy that ignores observations may say so with an attribute ``needs_observation = False``: it is then given
     zeros, and saves the time that encoding takes. One that reads a certain layout keeps the
     :class:`~spite_env.observation.ObservationTable` in an attribute ``observation_table``, made by its ``reset``: it
-    is then given observations of that layout, whatever the game's own is.
+    is then given observations of that layout, whatever the game's own is. One that can tell what it thinks of its
+    decisions keeps that in an attribute ``evaluation``, see :mod:`spite_env.evaluation`.
     """
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
