@@ -6,6 +6,7 @@ last, in their order. Others need nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,11 @@ class Evaluation:
     probabilities: Values | None = None
     action_values: Values | None = None
     value: Values | None = None
+
+    def of(self, places: Sequence[int]) -> Evaluation:
+        """Return what is thought of some of the ``n`` decisions, given by their places from 0 on."""
+        parts = (self.probabilities, self.action_values, self.value)
+        return Evaluation(self.about, *(None if part is None else part[list(places)] for part in parts))
 
 
 def evaluation_of(policy: Policy, name: str, action_mask: Mask) -> Evaluation | None:
