@@ -271,6 +271,13 @@ class Game:
     def __deepcopy__(self, memo: dict[int, Any]) -> Game:
         return self.copy()
 
+    def _repr_html_(self) -> str:
+        """Return a picture of the first game for notebooks, from the seat of the player to move."""
+        from spite_env.render import describe, svg  # only whoever looks needs what draws
+
+        more = f"<p>game 0 of {self.num_games}</p>" if self.num_games > 1 else ""
+        return svg(describe(self)) + more
+
     # What changes it
 
     def reset(

@@ -109,9 +109,11 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
     return actions.astype(np.intp)
 
 
-def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> None:
-    """Have a policy make its decisions in some games; arguments and errors are those of :func:`decide`."""
-    game._step(games, decide(policy, name, game, games, first))
+def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> Actions:
+    """Have a policy make its decisions in some games; arguments, result and errors are those of :func:`decide`."""
+    actions = decide(policy, name, game, games, first)
+    game._step(games, actions)
+    return actions
 
 
 def is_legal(action_mask: Mask, actions: Actions) -> Mask:

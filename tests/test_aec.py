@@ -25,7 +25,7 @@ from pettingzoo.utils import turn_based_aec_to_parallel
 from helpers import ALL_PRESETS, Position, lay, played_games, random_position
 from spite_env import Game, Rules, spite_and_malice_v0
 from spite_env.envs.spite_and_malice_v0 import IllegalActionError
-from spite_env.render import ansi
+from spite_env.render import ansi, describe
 
 AGENTS = ("player_0", "player_1")
 MINI, G4A = Rules.mini(), Rules.g4a()
@@ -279,7 +279,7 @@ def test_nothing_shown_to_a_player_depends_on_a_card_it_cannot_see(rules: Rules,
             env = spite_and_malice_v0.env(rules, "ansi", encoding=encoding)
             env.reset(seed=1, options={"position": variant})
             parts = [part.tobytes() for part in env.observe(AGENTS[viewer]).values()]
-            text = ansi.board(env.unwrapped.game, viewer=viewer)
+            text = ansi.board(describe(env.unwrapped.game, viewer=viewer))
             rendered = env.render() if position["turn"] == viewer else None
             shown.append((parts, text, rendered, env.infos, env.rewards, env.agent_selection))
         assert all(variant == shown[0] for variant in shown)

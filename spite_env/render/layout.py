@@ -1,37 +1,30 @@
-"""A table as boxes and texts at places, in units of a picture that is 400 wide: what SVG and pixels are made from.
+"""A table as boxes and texts, in units of a picture that is 400 wide: what SVG and pixels are made from.
 
-The size of a drawing depends on the rules alone, so that every frame of a game has the same.
+The size of a drawing depends on the rules alone, so that all frames of a game have the same.
+
+The colours are those of Wong's palette (Nature Methods 8, 441, 2011), which colour-blind readers tell apart, and no
+state is told by colour alone: a card that can be played has a solid edge (a hand card also stands higher), a pile that
+can be played to a dashed one, kings a K, and the last move the words "from" and "to".
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from spite_env.render.table import Card, Center, Player, Table
+from spite_env.render.table import Card, Center, Player, Table, counted
 from spite_env.rules import WILD_CHARACTER
 
 #: Units from the left to the right edge.
 WIDTH = 400
 
-# Wong's palette (Nature Methods 8, 441, 2011), which colour-blind readers tell apart.
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000",
-    "#e69f00",
-    "#56b4e9",
-    "#009e73",
-    "#f0e442",
-    "#0072b2",
-    "#d55e00",
-    "#cc79a7",
-)
-WHITE, GREY, CLOTH = "#ffffff", "#5a6570", "#eef2f1"
+BLACK, WHITE, GREY = "#000000", "#ffffff", "#505a63"
+_SKY, _GREEN, _BLUE, _VERMILION = "#56b4e9", "#009e73", "#0072b2", "#d55e00"
 
 
 class Look(NamedTuple):
-    """How a box is painted; a dashed edge is a line of strokes and gaps of equal length."""
+    """How a box is painted: its fill, its edge, and whether the edge is dashed."""
 
     fill: str | None
     edge: str | None = None
@@ -39,21 +32,22 @@ class Look(NamedTuple):
     dashed: bool = False
 
 
-#: The looks of boxes, by the class that they carry in SVG.
+#: The looks of boxes, by name; an SVG carries the name as a class.
 LOOKS = {
-    "cloth": Look(CLOTH),
-    "band": Look("#dfe7e5"),
-    "empty": Look(None, "#9aa5ad", 1, dashed=True),
+    "cloth": Look("#eef2f1"),
+    "centre": Look("#dce5e3"),
+    "mover": Look(_GREEN),
+    "gap": Look(None, "#87929a", 1, dashed=True),
     "card": Look(WHITE, "#3c464e"),
-    "wild": Look("#f7e4ee", "#8a3d66", 1.5),
-    "back": Look(BLUE, "#004a75"),
-    "back-inner": Look(None, SKY, 1),
-    "source-mark": Look(None, GREEN, 2.5),
-    "target-mark": Look(None, GREEN, 2, dashed=True),
-    "chip-source": Look(GREEN),
-    "chip-last": Look(VERMILION),
-    "last-mark": Look(None, VERMILION, 2),
-    "button": Look(WHITE, GREEN, 2),
+    "king": Look("#f7e1ec", "#8a3d66", 1.5),
+    "back": Look(_BLUE, "#004a75"),
+    "back-pattern": Look(None, _SKY),
+    "source-edge": Look(None, _GREEN, 2.5),
+    "target-edge": Look(None, _GREEN, 2, dashed=True),
+    "discard-edge": Look(None, _GREEN, 1, dashed=True),
+    "last-edge": Look(None, _VERMILION, 2),
+    "last-label": Look(_VERMILION),
+    "button": Look(WHITE, _GREEN, 2.5),
 }
 
 
@@ -71,12 +65,12 @@ class Box:
 
 @dataclass(frozen=True)
 class Text:
-    """A line of text; ``y`` is its baseline, ``x`` its start, middle or end."""
+    """A line of text; ``y`` is its baseline, and ``x`` its start, middle or end."""
 
     text: str
     x: float
     y: float
-    size: float
+    size: float = 11
     color: str = BLACK
     anchor: str = "start"
     bold: bool = False
@@ -87,12 +81,12 @@ Shape: TypeAlias = Box | Text
 
 @dataclass(frozen=True)
 class Part:
-    """What is drawn at a place.
+    """What is drawn at one place.
 
     Attributes:
         place: The place, see :mod:`spite_env.render.table`; empty for decoration.
-        marks: What is to be seen of it beside its cards: ``source`` and ``target`` of a legal play, ``last-source`` and
-            ``last-target`` of the last move.
+        marks: ``source`` and ``target`` of a legal action, ``last-source`` and ``last-target`` of the last move. Only
+            plays have sources: every hand card can be discarded.
         title: What it shows, in words.
         shapes: Its boxes and texts, the lower ones first.
     """
@@ -113,226 +107,221 @@ class Drawing:
     parts: tuple[Part, ...]
 
 
-CARD_WIDTH, CARD_HEIGHT = 42, 56
-_COLUMN, _LEFT = 64, 11  # six columns: pay-off pile or stock, set-aside cards, and four piles
-_PILES_IN_ROW, _HAND_IN_ROW = 4, 8
-_STRIP, _STRIPS = 13, 5  # what is seen of the cards below a side pile's top
-_LABEL = 13
-_SIDE_ROW = _LABEL + _STRIPS * _STRIP + CARD_HEIGHT + 6
-_CENTER_ROW = _LABEL + CARD_HEIGHT + 18
-_HAND_ROW = CARD_HEIGHT + 8
+_MARGIN = 12
+_CARD = (42, 56)
+_COLUMN = 65  # column 0 holds the pay-off pile or the stock, column 1 what is set aside, columns 2 to 5 piles
+_PILES_IN_ROW = 4
+_HAND_IN_ROW, _HAND_STEP, _LIFT = 8, 47, 5
+_LABEL = 15  # above each pile
+_STRIP, _MOST_STRIPS = 13, 5  # what shows of the cards below a side pile's top
+_TITLE, _NAME, _FOOTER = 32, 20, 22
+_SIDE_ROW = _LABEL + _MOST_STRIPS * _STRIP + _CARD[1] + 8
+_CENTER_ROW = _LABEL + _CARD[1] + 20
+_HAND_ROW = _CARD[1] + 10
 
 
 def layout(table: Table) -> Drawing:
     """Return the drawing of a table."""
-    return _Layout(table).drawing()
+    return _Layout(table).drawing
 
 
 class _Layout:
     def __init__(self, table: Table) -> None:
         self.table = table
-        plays = [move for move in table.legal if move.target.startswith("center") or move.target == "end_turn"]
         last = table.last_move
-        self.marked = {
-            "source": {move.source for move in plays},
+        self.places = {
+            "source": {move.source for move in table.legal if not move.text.startswith("discard")},
             "target": {move.target for move in table.legal},
             "last-source": {last.source} if last else set(),
             "last-target": {last.target} if last else set(),
         }
         self.parts: list[Part] = []
-
-    def drawing(self) -> Drawing:
-        table = self.table
         own, other = table.players[table.seat], table.players[1 - table.seat]
-        y = 30.0
-        y = self.player(other, "opponent-", y)
-        y = self.middle(y)
-        y = self.player(own, "", y)
-        y = self.hand(own, y)
-        last = table.last_move
-        told = f"last: {table.players[last.player].name}: {last.text}" if last else ""
-        height = round(y + 20)
-        frame = [Box("cloth", 0, 0, WIDTH, height, 8)]
-        frame += [Text(table.headline, _LEFT, 21, 15, bold=True)]
-        if told:
-            frame += [Box("chip-last", _LEFT, height - 17, 4, 11), Text(told, _LEFT + 9, height - 7, 11, GREY)]
-        title = ". ".join(filter(None, (table.headline, told)))
-        return Drawing(WIDTH, height, title, (Part("", (), title, tuple(frame)), *self.parts))
+        centre = self.player(other, "opponent-", _TITLE)
+        below = self.centre(centre)
+        end = self.hand(own, self.player(own, "", below))
+        bar = (below, end) if table.turn == table.seat else (_TITLE, centre)
+        self.drawing = self.framed(round(end) + _FOOTER, *bar)
 
-    # Zones
+    def framed(self, height: int, start: float, end: float) -> Drawing:
+        """Return the drawing, with headline, last move, and a bar beside the player to move."""
+        told = f"last: {self.table.last_text}" if self.table.last_move else ""
+        title = ". ".join(filter(None, (self.table.headline, told)))
+        frame: list[Shape] = [
+            Box("cloth", 0, 0, WIDTH, height, 8),
+            Text(self.table.headline, _MARGIN, 21, 15, bold=True),
+            Text(told, _MARGIN, height - 9, color=GREY),
+        ]
+        if not self.table.over:
+            frame.append(Box("mover", 0, start + 4, 5, end - start - 8, 2))
+        return Drawing(WIDTH, height, title, (Part("", (), "", tuple(frame)), *self.parts))
+
+    # The zones, from top to bottom; each returns where it ends
 
     def player(self, player: Player, prefix: str, y: float) -> float:
-        """Draw a player's name, pay-off pile, side piles and, of the one at the top, the hand; return where it ends."""
-        rows = -(-len(player.sides) // _PILES_IN_ROW)
-        height = 20 + rows * _SIDE_ROW
-        shapes: list[Shape] = [Text(player.name, _LEFT, y + 14, 12, bold=True)]
+        """Draw a player's name, pay-off pile and side piles, and the hand of the one at the top."""
+        end = y + _NAME + -(-len(player.sides) // _PILES_IN_ROW) * _SIDE_ROW
+        name: list[Shape] = [Text(player.name, _MARGIN, y + 14, 12, bold=True)]
         if player.score is not None:
             score = f"score {player.score} of {self.table.match_points}"
-            shapes.append(Text(score, WIDTH - _LEFT, y + 14, 11, GREY, "end"))
-        self.add("", shapes)
+            name.append(Text(score, WIDTH - _MARGIN, y + 14, anchor="end"))
+        self.add("", "", name)
+        y += _NAME
+        self.payoff(player, prefix, y)
         if prefix:
-            self.small_hand(player, y + 20)
-        top = y + 20
-        self.payoff(player, prefix, top)
+            self.small_hand(player, prefix, y + _LABEL + _CARD[1] + 24)
         for number, pile in enumerate(player.sides):
-            row, column = divmod(number, _PILES_IN_ROW)
-            self.side(f"{prefix}side{number}", pile, _column(2 + column), top + row * _SIDE_ROW)
-        return y + height
+            self.side(f"{prefix}side{number}", number, pile, *_slot(number, y, _SIDE_ROW))
+        return end
 
-    def middle(self, y: float) -> float:
-        """Draw stock, set-aside cards and centre piles; return where they end."""
+    def centre(self, y: float) -> float:
+        """Draw stock, set-aside cards and centre piles."""
         table = self.table
-        rows = -(-len(table.centers) // _PILES_IN_ROW)
-        height = rows * _CENTER_ROW + 8
-        self.add("", [Box("band", 0, y, WIDTH, height)])
-        top = y + 4
-        self.pile_of_many("stock", table.stock[-1:], len(table.stock), _column(0), top)
+        height = -(-len(table.centers) // _PILES_IN_ROW) * _CENTER_ROW + 6
+        self.add("", "", [Box("centre", 0, y, WIDTH, height)])
+        self.counted_pile("stock", table.stock, _column(0), y + 4)
         if table.set_aside is not None:
-            tally = ", ".join(f"{count} x {card}" for card, count in Counter(table.set_aside).items())
-            self.pile_of_many("aside", table.set_aside[-1:], len(table.set_aside), _column(1), top, tally)
-        for number, center in enumerate(table.centers):
-            row, column = divmod(number, _PILES_IN_ROW)
-            self.center(number, center, _column(2 + column), top + row * _CENTER_ROW)
-        return y + height + 4
+            self.counted_pile("aside", table.set_aside, _column(1), y + 4)
+        for number, pile in enumerate(table.centers):
+            self.center(number, pile, *_slot(number, y + 4, _CENTER_ROW))
+        return y + height + 2
 
     def hand(self, player: Player, y: float) -> float:
-        """Draw the hand of the player at the bottom; return where it ends."""
-        self.add("hand", [], title=f"hand: {_words(player.hand)}")
-        for number, card in enumerate(player.hand):
-            row, column = divmod(number, _HAND_IN_ROW)
-            x, top = _LEFT + column * 47, y + 6 + row * _HAND_ROW
+        """Draw the hand of the player at the bottom."""
+        y += _LIFT
+        slots = [
+            (_MARGIN + number % _HAND_IN_ROW * _HAND_STEP, y + number // _HAND_IN_ROW * _HAND_ROW)
+            for number in range(self.table.hand_size)
+        ]
+        for card, (x, top) in zip(player.hand, slots, strict=False):
             place = f"hand-{card}"
-            lifted = top - 5 if place in self.marked["source"] else top
-            self.add(place, _face(card, x, lifted), f"hand: {card}", (x, lifted, CARD_WIDTH, CARD_HEIGHT))
-        if "end_turn" in self.marked["source"]:
-            box = (_LEFT, y + 6, 90, 30)
-            shapes = [Box("button", *box, 6), Text("end turn", _LEFT + 45, y + 26, 13, anchor="middle", bold=True)]
-            self.add("end_turn", shapes, "end turn")
-        rows = -(-self.table.hand_size // _HAND_IN_ROW)
-        return y + 6 + rows * _HAND_ROW
+            lifted = top - _LIFT * (place in self.places["source"])
+            self.add(place, f"hand: {card}", _face(card, x, lifted), (x, lifted, *_CARD))
+        free = slots[len(player.hand) :]
+        if free and "hand" in self.places["last-source"]:
+            self.add("hand", "where the last card was", _gap(*free[0]), (*free[0], *_CARD))
+        if "end_turn" in self.places["source"]:
+            x, top = slots[0]
+            word = Text("end turn", x + 46, top + 33, 14, anchor="middle", bold=True)
+            self.add("end_turn", "end the turn", [Box("button", x, top + 10, 92, 36, 8), word])
+        return y + -(-len(slots) // _HAND_IN_ROW) * _HAND_ROW
 
-    # Piles
+    # The piles
 
     def payoff(self, player: Player, prefix: str, y: float) -> None:
-        x = _column(0)
-        count = len(player.payoff)
-        shapes = [_label("pay-off", x, y)]
-        shapes += _face(player.payoff[-1], x, y + _LABEL, "back") if count else _gap(x, y + _LABEL)
-        shapes.append(Text(f"{count} left", x + CARD_WIDTH / 2, y + _LABEL + CARD_HEIGHT + 13, 11, anchor="middle"))
-        hidden = f", below it {_words(player.payoff[:-1])}" if any(player.payoff[:-1]) else ""
-        title = f"pay-off pile of {player.name}: {count} cards, top {_words(player.payoff[-1:])}{hidden}"
-        self.add(f"{prefix}payoff", shapes, title, (x, y + _LABEL, CARD_WIDTH, CARD_HEIGHT))
+        x, count = _column(0), len(player.payoff)
+        shapes = [_label("pay-off", x, y), _below(f"{count} left", x, y)]
+        shapes += _top(player.payoff, x, y + _LABEL)
+        title = f"pay-off of {player.name}: {counted(count, 'card')}, {_words(player.payoff)}"
+        self.add(f"{prefix}payoff", title, shapes, (x, y + _LABEL, *_CARD))
 
-    def side(self, place: str, pile: Sequence[str], x: float, y: float) -> None:
-        shapes = [_label(place.removeprefix("opponent-").replace("side", "side "), x, y)]
+    def side(self, place: str, number: int, pile: Sequence[str], x: float, y: float) -> None:
+        """Draw a side pile: its top, and the upper edges of the cards below it as far as there is room."""
+        shapes = [_label(f"side {number}", x, y)]
         y += _LABEL
-        strips = pile[:-1][-_STRIPS:]
-        below = len(pile) - 1 - len(strips)
-        if below > 0:
-            strips = strips[1:]
-            shapes += [Box("card", x, y, CARD_WIDTH, CARD_HEIGHT, 5), Text(f"+{below + 1}", x + 5, y + 11, 10, GREY)]
+        below = [(card, BLACK) for card in pile[:-1]]
+        if len(below) > _MOST_STRIPS:
+            left_out = len(below) - _MOST_STRIPS + 1
+            below = [(f"+{left_out}", GREY), *below[left_out:]]
+        for card, color in below:
+            shapes += [_blank(card, x, y), Text(card, x + 5, y + 11, color=color, bold=True)]
             y += _STRIP
-        for card in strips:
-            shapes += [_blank(card, x, y), Text(card, x + 5, y + 11, 11, bold=True)]
-            y += _STRIP
-        shapes += _face(pile[-1], x, y) if pile else _gap(x, y)
-        self.add(place, shapes, f"{place}: {_words(pile)}", (x, y, CARD_WIDTH, CARD_HEIGHT))
+        shapes += _top(pile, x, y)
+        self.add(place, f"{place}: {_words(pile)}", shapes, (x, y, *_CARD))
 
-    def center(self, number: int, center: Center, x: float, y: float) -> None:
-        shapes = [_label(f"centre {number}", x, y)]
+    def center(self, number: int, pile: Center, x: float, y: float) -> None:
+        need = f"needs {pile.needs}" if pile.needs else "complete"
+        shapes = [_label(f"centre {number}", x, y), _below(need, x, y, bold=True)]
         y += _LABEL
-        if center.cards:
-            shapes += _face(center.cards[-1], x, y, stands_for=center.ranks[-1])
-        else:
-            shapes += _gap(x, y)
-        need = f"needs {center.needs}" if center.needs else "complete"
-        shapes.append(Text(need, x + CARD_WIDTH / 2, y + CARD_HEIGHT + 13, 11, anchor="middle", bold=True))
-        cards = [
-            card if card == rank else f"{card}={rank}" for card, rank in zip(center.cards, center.ranks, strict=True)
-        ]
-        title = f"center{number} {need}: {_words(cards)}"
-        self.add(f"center{number}", shapes, title, (x, y, CARD_WIDTH, CARD_HEIGHT))
+        shapes += _face(pile.cards[-1], x, y, pile.ranks[-1]) if pile.cards else _gap(x, y)
+        self.add(f"center{number}", f"center{number} {need}: {_words(pile.texts())}", shapes, (x, y, *_CARD))
 
-    def pile_of_many(self, place: str, top: Sequence[Card], count: int, x: float, y: float, tally: str = "") -> None:
-        shapes = [_label(place, x, y)]
-        y += _LABEL
-        shapes += _face(top[0], x, y) if top else _gap(x, y)
-        shapes.append(Text(f"{count}", x + CARD_WIDTH / 2, y + CARD_HEIGHT + 13, 11, anchor="middle"))
-        self.add(place, shapes, f"{place}: {count} cards {tally}".rstrip())
+    def counted_pile(self, name: str, cards: Sequence[Card], x: float, y: float) -> None:
+        count = counted(len(cards), "card")
+        shapes = [_label(name, x, y), _below(count, x, y), *_top(cards, x, y + _LABEL)]
+        self.add(name, f"{name}: {count}, {_words(cards)}", shapes)
 
-    def small_hand(self, player: Player, y: float) -> None:
-        """Draw a hand in small below the pay-off pile."""
-        y += _LABEL + CARD_HEIGHT + 20
+    def small_hand(self, player: Player, prefix: str, y: float) -> None:
+        """Draw the hand of the player at the top in small, below the pay-off pile."""
         count = len(player.hand)
-        step = min(15.0, 104 / max(count, 1))
+        step, width, height = min(16.0, 100 / max(count, 1)), 14, 19
         shapes: list[Shape] = []
         for number, card in enumerate(player.hand):
-            x = _LEFT + number * step
-            if card is None:
-                shapes += [Box("back", x, y, 13, 18, 2)]
-            else:
-                shapes += [_blank(card, x, y, 13, 18), Text(card, x + 6.5, y + 13, 11, anchor="middle", bold=True)]
-        shapes.append(Text(f"hand {count}", _LEFT, y + 30, 11))
-        self.add("opponent-hand", shapes, f"hand of {player.name}: {_words(player.hand)}", (_LEFT, y, 90, 18))
-
-    # Marks
+            x = _MARGIN + number * step
+            shapes.append(_blank(card, x, y, width, height))
+            if card is not None:
+                shapes.append(Text(card, x + width / 2, y + 14, anchor="middle", bold=True))
+        shapes.append(Text(f"hand {count}", _MARGIN, y + height + 12))
+        title = f"hand of {player.name}: {counted(count, 'card')}, {_words(player.hand)}"
+        self.add(f"{prefix}hand", title, shapes, (_MARGIN - 2, y - 2, 112, height + 4))
 
     def add(
-        self,
-        place: str,
-        shapes: list[Shape],
-        title: str = "",
-        card: tuple[float, float, float, float] | None = None,
+        self, place: str, title: str, shapes: Sequence[Shape], area: tuple[float, float, float, float] | None = None
     ) -> None:
-        """Add a part, with the marks of its place around a card."""
-        marks = tuple(mark for mark, places in self.marked.items() if place in places) if place else ()
-        if card is not None:
-            shapes = [*shapes, *_marks(marks, *card)]
-        self.parts.append(Part(place, marks, title, tuple(shapes)))
+        """Add a part, with the marks of its place around an area."""
+        marks = tuple(mark for mark, places in self.places.items() if place and place in places)
+        edges = _edges(place, marks, *area) if area else ()
+        self.parts.append(Part(place, marks, title, (*shapes, *edges)))
 
 
-def _marks(marks: Sequence[str], x: float, y: float, width: float, height: float) -> Iterator[Shape]:
+def _edges(place: str, marks: Sequence[str], x: float, y: float, width: float, height: float) -> Iterator[Shape]:
+    """Draw what marks say around an area."""
     if "target" in marks:
-        yield Box("target-mark", x - 3, y - 3, width + 6, height + 6, 7)
+        look = "discard-edge" if "side" in place else "target-edge"
+        yield Box(look, x - 3, y - 3, width + 6, height + 6, 7)
     if "source" in marks:
-        yield Box("source-mark", x - 1, y - 1, width + 2, height + 2, 6)
+        yield Box("source-edge", x - 0.5, y - 0.5, width + 1, height + 1, 5)
     for mark, word in (("last-source", "from"), ("last-target", "to")):
         if mark in marks:
-            yield Box("last-mark", x, y, width, height, 5)
-            yield Box("chip-last", x + width / 2 - 14, y - 5, 28, 12, 4)
-            yield Text(word, x + width / 2, y + 4, 10, WHITE, "middle", bold=True)
+            yield Box("last-edge", x, y, width, height, 5)
+            yield Box("last-label", x + width - 29, y + height - 13, 29, 13, 4)
+            yield Text(word, x + width - 14.5, y + height - 3, 10, WHITE, "middle", bold=True)
 
 
 def _column(number: int) -> float:
-    return _LEFT + number * _COLUMN
+    return _MARGIN + number * _COLUMN
 
 
-def _words(cards: Sequence[Card]) -> str:
-    if not cards:
-        return "none"
-    return f"{len(cards)} face down" if None in cards else " ".join(map(str, cards))
+def _slot(number: int, y: float, row_height: float) -> tuple[float, float]:
+    """Return where a pile stands among its like, whose first row starts at ``y``."""
+    row, column = divmod(number, _PILES_IN_ROW)
+    return _column(2 + column), y + row * row_height
 
 
 def _label(text: str, x: float, y: float) -> Shape:
-    return Text(text, x + CARD_WIDTH / 2, y + 9, 10, GREY, "middle")
+    return Text(text, x + _CARD[0] / 2, y + 10, 10, GREY, "middle")
+
+
+def _below(text: str, x: float, y: float, *, bold: bool = False) -> Shape:
+    return Text(text, x + _CARD[0] / 2, y + _LABEL + _CARD[1] + 14, anchor="middle", bold=bold)
 
 
 def _gap(x: float, y: float) -> list[Shape]:
-    return [Box("empty", x, y, CARD_WIDTH, CARD_HEIGHT, 5)]
+    return [Box("gap", x, y, *_CARD, 5)]
 
 
-def _blank(card: str, x: float, y: float, width: float = CARD_WIDTH, height: float = CARD_HEIGHT) -> Shape:
-    return Box("wild" if card == WILD_CHARACTER else "card", x, y, width, height, 5 if width > 20 else 2)
+def _top(pile: Sequence[Card], x: float, y: float) -> list[Shape]:
+    return _face(pile[-1], x, y) if pile else _gap(x, y)
 
 
-def _face(card: Card, x: float, y: float, look: str = "", stands_for: str | None = None) -> list[Shape]:
-    """Draw a card or its back; a king on a centre pile shows what it stands for."""
+def _blank(card: Card, x: float, y: float, width: float = _CARD[0], height: float = _CARD[1]) -> Shape:
+    look = "back" if card is None else "king" if card == WILD_CHARACTER else "card"
+    return Box(look, x, y, width, height, 5 if width == _CARD[0] else 2)
+
+
+def _face(card: Card, x: float, y: float, rank: str | None = None) -> list[Shape]:
+    """Draw a card, or its back; a king that stands for a rank shows it."""
+    shapes = [_blank(card, x, y)]
     if card is None:
-        inner = Box("back-inner", x + 5, y + 5, CARD_WIDTH - 10, CARD_HEIGHT - 10, 3)
-        return [Box("back", x, y, CARD_WIDTH, CARD_HEIGHT, 5), inner]
-    shapes = [_blank(card, x, y), Text(card, x + 5, y + 12, 11, bold=True)]
-    big = card
-    if stands_for not in (None, card):
-        big = f"={stands_for}"
-    shapes.append(Text(big, x + CARD_WIDTH / 2, y + 39, 24, anchor="middle", bold=True))
+        return [*shapes, Box("back-pattern", x + 5, y + 5, _CARD[0] - 10, _CARD[1] - 10, 3)]
+    large = card if rank in (None, card) else f"={rank}"
+    shapes.append(Text(card, x + 5, y + 12, bold=True))
+    shapes.append(Text(large, x + _CARD[0] / 2, y + 38, 24, anchor="middle", bold=True))
     return shapes
+
+
+def _words(cards: Sequence[Card]) -> str:
+    """Return cards in words, bottom to top, those that are face down as a count."""
+    hidden = cards.count(None)
+    shown = " ".join(card for card in cards if card is not None)
+    return ", ".join(filter(None, (f"{hidden} face down" if hidden else "", shown))) or "none"

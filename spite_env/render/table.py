@@ -69,6 +69,10 @@ class Center:
     ranks: tuple[str, ...]
     needs: str | None
 
+    def texts(self) -> list[str]:
+        """Return the cards as texts; ``K=3`` is a king that stands for a three."""
+        return [card if card == rank else f"{card}={rank}" for card, rank in zip(self.cards, self.ranks, strict=True)]
+
 
 @dataclass(frozen=True)
 class Player:
@@ -123,6 +127,12 @@ class Table:
     hand_size: int
     match_points: int | None
 
+    @property
+    def last_text(self) -> str:
+        """The last move with the name of who made it; empty if it is not known."""
+        move = self.last_move
+        return f"{self.players[move.player].name}: {move.text}" if move else ""
+
 
 def describe(
     game: Game,
@@ -145,13 +155,13 @@ def describe(
     Raises:
         ValueError: no such game, viewer or decision.
     """
-    if viewer not in (0, 1, None, "all") or isinstance(viewer, bool):
+    if isinstance(viewer, (bool, float)) or viewer not in (0, 1, None, "all"):
         raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, 'all' or None (the player to move)")
     position = game.position(index)
     rules, turn = game.rules, position["turn"]
     everything = viewer == "all"
     seat = 0 if everything else turn if viewer is None else int(viewer)
-    names = [name[:NAME_LENGTH] for name in names]
+    names = ["".join(c if c.isprintable() else "?" for c in name[:NAME_LENGTH]) for name in names]
 
     def hidden(cards: list[str]) -> tuple[Card, ...]:
         return tuple(cards) if everything else (None,) * len(cards)
@@ -189,6 +199,11 @@ def describe(
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun, such as ``1 card`` and ``2 cards``."""
+    return f"{number} {noun if number == 1 else noun + 's'}"
+
+
 def _center(rules: Rules, pile: Sequence[str]) -> Center:
     height = len(pile)
     return Center(
@@ -199,27 +214,36 @@ def _center(rules: Rules, pile: Sequence[str]) -> Center:
 
 
 def _made(game: Game, decision: Decision, seat: int) -> Move:
-    player, action = checked_integer("the player of last_move", decision[0], 0, 1), decision[1]
-    return Move(player, None, "forfeits", "", "") if action is None else _move(game, player, action, seat)
+    """Return the last decision as a move; what it left in a hand is not known any more."""
+    try:
+        player, action = decision
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"last_move={decision!r} is not allowed; it is (player, action), or (player, None) for a forfeit"
+        ) from None
+    player = checked_integer("the player of last_move", player, 0, 1)
+    if action is None:
+        return Move(player, None, "forfeits", "", "")
+    action = checked_integer("the action of last_move", action, 0, game.actions.n - 1)
+    return _move(game, player, action, seat, None)
 
 
-def _move(game: Game, player: int, action: int, seat: int, heights: Sequence[int] | None = None) -> Move:
-    """Return an action as a move; with the heights of the centre piles, it names the hand card that is to be played."""
+def _move(game: Game, player: int, action: int, seat: int, heights: Sequence[int] | None) -> Move:
+    """Return an action as a move, with the card that would leave the hand where the heights of the centre are given."""
     table, characters = game.actions, game.rules.characters
     text = table.text(action)
     prefix = "" if player == seat else "opponent-"
     if action == table.end_turn:
         return Move(player, action, text, prefix + text, prefix + text)
-    start, target = text.removeprefix("discard ").split(">")
-    if action < table.num_plays:
-        center = action // table.num_sources
-        card = {"hand": characters[heights[center]] if heights else "", "wild": characters[-1]}.get(start)
-    else:
-        card, target = start, prefix + target
-    if card is None:
-        source = start
-    else:
-        source = f"hand-{card}" if heights else "hand"
+    source, target = text.split(">")
+    if action >= table.num_plays:
+        source, target = f"hand-{source[-1]}", prefix + target
+    elif source == "wild":
+        source = f"hand-{characters[-1]}"
+    elif source == "hand" and heights is not None:
+        source = f"hand-{characters[heights[action // table.num_sources]]}"
+    if heights is None and source.startswith("hand"):
+        source = "hand"
     return Move(player, action, text, prefix + source, target)
 
 
@@ -233,4 +257,4 @@ def _headline(game: Game, index: int, turn: int, names: Sequence[str]) -> str:
         return "a draw"
     if game.rules.match_points is not None:
         return f"{names[winner]} wins the match"
-    return f"{names[winner]} wins {points[winner]} {'point' if points[winner] == 1 else 'points'}"
+    return f"{names[winner]} wins {counted(points[winner], 'point')}"

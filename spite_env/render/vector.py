@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from spite_env.render.layout import LOOKS, Box, Drawing, Part, Shape, layout
 from spite_env.render.table import Table
@@ -15,8 +15,8 @@ def svg(table: Table, width: int | None = None) -> str:
     """Return the picture of a table as an ``<svg>`` element.
 
     Every pile and hand card is a ``<g>`` with its place in ``data-place`` (see :mod:`spite_env.render.table`) and its
-    marks among its classes; the two mark what a page can attach to. Paint is given by attributes, so that CSS overrides
-    it, and no identifiers are used, so that one page can hold several pictures.
+    marks among its classes, for a page to build on. Paint is given by attributes, so that CSS overrides
+    it, and nothing has an ``id``, so that one page can hold several pictures.
 
     Args:
         table: What :func:`~spite_env.render.table.describe` returns.
@@ -40,7 +40,7 @@ def _part(part: Part) -> str:
         return f"<g>{shapes}</g>"
     classes = " ".join(("place", *part.marks))
     title = f"<title>{escape(part.title)}</title>"
-    return f'<g class="{classes}" data-place={quoteattr(part.place)}>{title}{shapes}</g>'
+    return f'<g class="{classes}" data-place="{part.place}">{title}{shapes}</g>'
 
 
 def _shape(shape: Shape) -> str:
