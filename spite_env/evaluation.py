@@ -89,7 +89,7 @@ class Rollouts(SeededPolicy):
         count: Games to play on for each decision.
     """
 
-    def __init__(self, policy: str | Policy = "greedy", count: int = 64) -> None:
+    def __init__(self, policy: str | Policy = "greedy", count: int = 128) -> None:
         self.count = checked_integer("count", count, 1)
         self.name = policy_name(policy)
         self._policy, self._rollout = make_policy(policy), make_policy(policy)

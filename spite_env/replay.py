@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: The policy that estimates win chances where no other one is named: rollouts of greedy.
 EVALUATOR = "spite_env.evaluation:Rollouts"
+
+#: Probabilities below are not worth showing.
+LEAST_SHOWN = 0.005
 
 #: Whose eyes a replay may be seen with, see :meth:`Frame.table`.
 PERSPECTIVES = ("0", "1", "mover", "all")
@@ -50,6 +53,22 @@ class Ply:
     text: str
     card: str
     evaluation: Evaluation | None = None
+
+
+class Choice(NamedTuple):
+    """An action that somebody thinks of.
+
+    Attributes:
+        text: Its text.
+        probability: Its probability, or None.
+        value: Its value for the player to move, from -1 to 1, or None.
+        taken: Whether it is what the player did.
+    """
+
+    text: str
+    probability: float | None
+    value: float | None
+    taken: bool
 
 
 @dataclass(frozen=True)
@@ -91,6 +110,34 @@ class Frame:
         mover = seen_by(None)
         return replace(everything, players=mover.players, stock=mover.stock)
 
+    def opinions(self, names: Sequence[str]) -> list[tuple[str, Evaluation]]:
+        """Return what is thought of the decision that follows, with the name of who thinks so."""
+        own = self.next.evaluation if self.next else None
+        told = [(names[self.game.state.player[0]], own), ("evaluator", self.evaluation)]
+        return [(name, evaluation) for name, evaluation in told if evaluation is not None]
+
+    def choices(self, evaluation: Evaluation, most: int) -> list[Choice]:
+        """Return the actions that an evaluation tells most of, the best first, and what the player did among them.
+
+        Args:
+            evaluation: One of those of the decision that follows.
+            most: Actions to return, at most.
+        """
+        shares, values = (
+            np.full(self.game.actions.n, np.nan) if told is None else told[0]
+            for told in (evaluation.probabilities, evaluation.action_values)
+        )
+        taken = -1 if self.next is None or self.next.action is None else self.next.action
+        known = np.flatnonzero((shares >= LEAST_SHOWN) | ~np.isnan(values))
+        best = known[np.lexsort((-values[known], -shares[known]))].tolist()
+        shown = best[:most]
+        if shown and taken >= 0 and taken not in shown:
+            shown[-1 if len(shown) == most else len(shown) :] = [taken]
+        return [
+            Choice(self.game.actions.text(action), _number(shares[action]), _number(values[action]), action == taken)
+            for action in shown
+        ]
+
     @property
     def chance(self) -> float | None:
         """The chance of player 0 to win, a draw counting half: the result of an ended game, else the evaluator's value.
@@ -102,9 +149,9 @@ class Frame:
             winner = int(state.winner[0])
             return 0.5 if winner == NO_WINNER else float(winner == 0)
         told = self.evaluation or (self.next.evaluation if self.next else None)
-        if told is None or told.value is None or math.isnan(told.value[0]):
+        value = None if told is None or told.value is None else _number(told.value[0])
+        if value is None:
             return None
-        value = float(told.value[0])
         return (1 + (value if state.player[0] == 0 else -value)) / 2
 
 
@@ -123,9 +170,9 @@ class Replay:
 
     def __init__(self, rules: Rules, players: Sequence[str], about: str, frames: Iterator[Frame]) -> None:
         self.rules = rules
-        first, second = players
+        first, second = map(_printable, players)
         self.players = (first, second) if first != second else (f"{first} (0)", f"{second} (1)")
-        self.about = about
+        self.about = _printable(about)
         self._coming = frames
         self.frames = [next(frames)]
 
@@ -249,19 +296,13 @@ def _evaluated(
                 games = Game.stacked(open_games)
                 policy.reset(rules, asked + games.num_games, own)
                 decide(policy, name, games, np.arange(games.num_games), asked)
-                told = _rows(evaluation_of(policy, name, games.legal_actions()), games.num_games)
+                whole = evaluation_of(policy, name, games.legal_actions())
+                told = [whole and whole.of([number]) for number in range(games.num_games)]
                 asked += games.num_games
             for frame in some:
                 yield frame if frame.next is None else replace(frame, evaluation=told.pop(0))
 
     return with_evaluations()
-
-
-def _rows(evaluation: Evaluation | None, count: int) -> list[Evaluation | None]:
-    """Return the evaluations of single decisions."""
-    if evaluation is None:
-        return [None] * count
-    return [evaluation.of([number]) for number in range(count)]
 
 
 class RecordFile:
@@ -321,3 +362,13 @@ def _card(game: Game, player: int, action: int) -> str:
     if source <= game.rules.side_piles:
         return characters[s.pile_top[player, source, 0] - 1]
     return characters[s.center_size[center, 0]] if source == table.num_sources - 2 else characters[-1]
+
+
+def _printable(text: str) -> str:
+    """Return a text without characters that would control a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _number(value: float) -> float | None:
+    """Return a number, and None in place of one that isn't known."""
+    return None if math.isnan(value) else float(value)
