@@ -133,6 +133,7 @@ def test_pettingzoos_seed_test_passes(door: Callable[..., Any], rules: Rules, en
 @all_rules
 @both_doors
 def test_pettingzoos_render_test_passes(door: Callable[..., Any], rules: Rules) -> None:
+    pytest.importorskip("pygame")
     render_test(lambda render_mode: door(rules, render_mode))
 
 
@@ -521,7 +522,7 @@ def test_without_any_seed_every_environment_draws_its_own() -> None:
 @both_doors
 def test_rules_and_options_survive_resets_and_copies(door: Callable[..., Any]) -> None:
     rules = MATCH.replace(side_piles=2, stock_end="short")
-    env = door(rules, "ansi", "margin", "compact", 1)
+    env = door(rules, "ansi", "margin", "compact", 1, "all")
     for renew in (
         lambda env: env.reset(seed=3),
         lambda env: env.reset(),
@@ -534,6 +535,7 @@ def test_rules_and_options_survive_resets_and_copies(door: Callable[..., Any]) -
         table = raw.game.observation
         assert (raw.rules, raw.game.rules, raw.actions.rules) == (rules, rules, rules)
         assert (raw.render_mode, raw.reward, table.encoding, table.side_depth) == ("ansi", "margin", "compact", 1)
+        assert raw.perspective == "all"
 
 
 def test_interleaved_environments_do_not_disturb_each_other() -> None:
@@ -587,7 +589,14 @@ def test_impossible_options_are_refused_and_change_nothing(options: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("render_mode", "rgb"), ("reward", "score"), ("encoding", "image"), ("side_depth", -1)]
+    ("argument", "value"),
+    [
+        ("render_mode", "rgb"),
+        ("perspective", 0),
+        ("reward", "score"),
+        ("encoding", "image"),
+        ("side_depth", -1),
+    ],
 )
 @both_doors
 def test_an_impossible_argument_is_refused_by_name(door: Callable[..., Any], argument: str, value: Any) -> None:

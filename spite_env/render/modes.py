@@ -36,19 +36,20 @@ class Renderer:
 
     Raises:
         ValueError: another mode.
+        ImportError: mode ``"human"``, and pygame is not installed; the message says how to install it.
     """
 
     def __init__(self, mode: str | None) -> None:
         if mode is not None and mode not in RENDER_MODES:
             raise ValueError(f"render_mode={mode!r} is not allowed; it is None or one of {list(RENDER_MODES)}")
         self.mode = mode
-        self._window = Window()
+        self._window = Window() if mode == "human" else None
 
     def render(self, look: Callable[[], Table]) -> Any:
         """Return the picture of what ``look`` returns; None in mode ``"human"``, which shows it, and without a mode.
 
         Raises:
-            ImportError: pygame is missing; the message says how to install it.
+            ImportError: mode ``"rgb_array"``, and pygame is not installed; the message says how to install it.
             RuntimeError: mode ``"human"``, and there is no display.
         """
         if self.mode is None:
@@ -56,11 +57,12 @@ class Renderer:
                 "render() does nothing without a render_mode: pass one, such as 'ansi', when making the environment"
             )
             return None
-        if self.mode != "human":
+        if self._window is None:
             return _PICTURES[self.mode](look())
         self._window.show(look())
         return None
 
     def close(self) -> None:
         """Close the window, if there is one."""
-        self._window.close()
+        if self._window is not None:
+            self._window.close()

@@ -42,17 +42,21 @@ def rgb_array(table: Table, width: int = PIXELS) -> NDArray[np.uint8]:
 class Window:
     """A window that shows tables and never waits for anybody.
 
-    When its user has closed it, it stays closed. A process has one window; whoever draws last is seen there.
+    It opens with the first table. When its user has closed it, it stays closed. A process has one window; whoever draws
+    last is seen there.
+
+    Raises:
+        ImportError: pygame is not installed; the message says how to install it.
     """
 
     def __init__(self) -> None:
+        _pygame()
         self._open = self._unwanted = False
 
     def show(self, table: Table) -> None:
         """Show a table.
 
         Raises:
-            ImportError: pygame is not installed; the message says how to install it.
             RuntimeError: there is no display.
         """
         if self._unwanted:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Card: TypeAlias = str | None
 
-#: What ``viewer`` may be: a seat, None for the seat of the player to move, or ``"all"`` for every card face up.
+#: 0 or 1, None (the player to move) or ``"all"``, see :func:`describe`.
 Viewer: TypeAlias = int | str | None
 
 #: A decision, as the player who made it and the action; the action None is a forfeit.
@@ -148,7 +148,7 @@ def describe(
         game: The batch that holds the game.
         index: The game's place in the batch.
         viewer: 0 or 1 for a seat; None for that of the player to move (in an ended game, of the last one who was);
-            ``"all"``, for debugging, turns every card up and shows both players' legal actions, from player 0's seat.
+            ``"all"``, for debugging, is the same with every card face up.
         last_move: The last decision, as the player who made it and the action (None for a forfeit).
         names: The players' names; of long ones the beginning is shown.
 
@@ -160,7 +160,7 @@ def describe(
     position = game.position(index)
     rules, turn = game.rules, position["turn"]
     everything = viewer == "all"
-    seat = 0 if everything else turn if viewer is None else int(viewer)
+    seat = turn if viewer is None or everything else int(viewer)
     names = ["".join(c if c.isprintable() else "?" for c in name[:NAME_LENGTH]) for name in names]
 
     def hidden(cards: list[str]) -> tuple[Card, ...]:
@@ -179,7 +179,7 @@ def describe(
         )
     ]
     heights = [len(pile) for pile in position["centers"]]
-    legal = np.flatnonzero(game.legal_actions([index])[0]).tolist() if everything or turn == seat else []
+    legal = np.flatnonzero(game.legal_actions([index])[0]).tolist() if turn == seat else []
     over = bool(game.state.over[index])
     winner = int(game.winner[index])
     return Table(
