@@ -13,7 +13,7 @@ import numpy as np
 
 from spite_env import streams
 from spite_env.arena import Pairing
-from spite_env.evaluation import Evaluation, evaluation_of
+from spite_env.evaluation import Evaluation, Values, evaluation_of
 from spite_env.game import Game
 from spite_env.policies import Policy, decide, make_policy, policy_name
 from spite_env.record import Record, RecordError, parse_line
@@ -22,7 +22,7 @@ from spite_env.state import NO_WINNER
 from spite_env.verify import replay
 
 if TYPE_CHECKING:
-    from spite_env.render import Table
+    from spite_env.render.table import Move, Table
 
 #: The policy that estimates win chances where no other one is named: rollouts of greedy.
 EVALUATOR = "spite_env.evaluation:Rollouts"
@@ -71,6 +71,22 @@ class Choice(NamedTuple):
     taken: bool
 
 
+class Opinion(NamedTuple):
+    """What somebody thinks of a decision.
+
+    Attributes:
+        who: The name of the player, or ``evaluator``.
+        about: How it was come by, in a few words.
+        value: The value of the position for the player to move, from -1 to 1, or None.
+        choices: The actions it tells most of, the best first.
+    """
+
+    who: str
+    about: str
+    value: float | None
+    choices: list[Choice]
+
+
 @dataclass(frozen=True)
 class Frame:
     """A game between two decisions.
@@ -94,9 +110,14 @@ class Frame:
             perspective: ``"0"`` or ``"1"``: what that player sees, from its seat; ``"mover"``: what the player to move
                 sees, always from seat 0; ``"all"``: everything, from seat 0.
             names: The players' names.
+
+        Raises:
+            ValueError: another perspective.
         """
         from spite_env.render import describe
 
+        if perspective not in PERSPECTIVES:
+            raise ValueError(f"perspective={perspective!r} is not allowed; it is one of {', '.join(PERSPECTIVES)}")
         last_move = None if self.last is None else (self.last.player, self.last.action)
 
         def seen_by(viewer: int | str | None) -> Table:
@@ -104,37 +125,38 @@ class Frame:
 
         if perspective in ("0", "1"):
             return seen_by(int(perspective))
-        everything = seen_by("all")
-        if perspective == "all":
-            return everything
-        mover = seen_by(None)
-        return replace(everything, players=mover.players, stock=mover.stock)
+        seen, table = seen_by("all" if perspective == "all" else None), seen_by(0)
+        legal = seen.legal if seen.seat == 0 else tuple(map(_across, seen.legal))
+        return replace(table, players=seen.players, stock=seen.stock, legal=legal)
 
-    def opinions(self, names: Sequence[str]) -> list[tuple[str, Evaluation]]:
-        """Return what is thought of the decision that follows, with the name of who thinks so."""
-        own = self.next.evaluation if self.next else None
-        told = [(names[self.game.state.player[0]], own), ("evaluator", self.evaluation)]
-        return [(name, evaluation) for name, evaluation in told if evaluation is not None]
-
-    def choices(self, evaluation: Evaluation, most: int) -> list[Choice]:
-        """Return the actions that an evaluation tells most of, the best first, and what the player did among them.
+    def opinions(self, names: Sequence[str], most: int) -> list[Opinion]:
+        """Return what the player to move and the evaluator think of the decision that follows, if they tell.
 
         Args:
-            evaluation: One of those of the decision that follows.
-            most: Actions to return, at most.
+            names: The players' names.
+            most: Actions in an opinion, at most; what the player did is among them.
         """
+        own = self.next.evaluation if self.next else None
+        told = [(names[self.game.state.player[0]], own), ("evaluator", self.evaluation)]
+        return [
+            Opinion(who, evaluation.about, _first(evaluation.value), self._choices(evaluation, most))
+            for who, evaluation in told
+            if evaluation is not None
+        ]
+
+    def _choices(self, evaluation: Evaluation, most: int) -> list[Choice]:
+        table = self.game.actions
         shares, values = (
-            np.full(self.game.actions.n, np.nan) if told is None else told[0]
+            np.full(table.n, np.nan) if told is None else told[0]
             for told in (evaluation.probabilities, evaluation.action_values)
         )
-        taken = -1 if self.next is None or self.next.action is None else self.next.action
-        known = np.flatnonzero((shares >= LEAST_SHOWN) | ~np.isnan(values))
-        best = known[np.lexsort((-values[known], -shares[known]))].tolist()
-        shown = best[:most]
-        if shown and taken >= 0 and taken not in shown:
-            shown[-1 if len(shown) == most else len(shown) :] = [taken]
+        taken = self.next.action if self.next else None
+        known = (shares >= LEAST_SHOWN) | ~np.isnan(values)
+        shown = np.lexsort((-values, -shares, ~known))[: min(most, known.sum())].tolist()
+        if shown and taken is not None and taken not in shown:
+            shown[-1] = taken
         return [
-            Choice(self.game.actions.text(action), _number(shares[action]), _number(values[action]), action == taken)
+            Choice(table.text(action), _number(shares[action]), _number(values[action]), action == taken)
             for action in shown
         ]
 
@@ -149,7 +171,7 @@ class Frame:
             winner = int(state.winner[0])
             return 0.5 if winner == NO_WINNER else float(winner == 0)
         told = self.evaluation or (self.next.evaluation if self.next else None)
-        value = None if told is None or told.value is None else _number(told.value[0])
+        value = None if told is None else _first(told.value)
         if value is None:
             return None
         return (1 + (value if state.player[0] == 0 else -value)) / 2
@@ -367,6 +389,18 @@ def _card(game: Game, player: int, action: int) -> str:
 def _printable(text: str) -> str:
     """Return a text without characters that would control a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _across(move: Move) -> Move:
+    """Return a move of the player at the bottom as one of the player at the top."""
+    source, target = (
+        place if place.startswith("center") else f"opponent-{place}" for place in (move.source, move.target)
+    )
+    return replace(move, source=source, target=target)
+
+
+def _first(values: Values | None) -> float | None:
+    return None if values is None else _number(values[0])
 
 
 def _number(value: float) -> float | None:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 from spite_env import terminal
-from spite_env.evaluation import Evaluation
 from spite_env.files import whole_file
 from spite_env.render.ansi import WIDTH, board, show
 from spite_env.render.table import counted
@@ -198,20 +197,20 @@ def _board(frame: Frame, replay: Replay, perspective: str) -> list[str]:
 def _opinions(frame: Frame, replay: Replay) -> list[str]:
     """Return what is thought of the decision that follows, in lines."""
     lines = []
-    for who, told in frame.opinions(replay.players):
-        lines += [f"{who}{_value(frame, told, replay)}"]
-        for choice in frame.choices(told, MOST_CHOICES):
+    for opinion in frame.opinions(replay.players, MOST_CHOICES):
+        mover = replay.players[frame.game.state.player[0]]
+        lines.append(
+            opinion.who + ("" if opinion.value is None else f": {mover} wins with {_chance_of(opinion.value)}")
+        )
+        for choice in opinion.choices:
             share = "" if choice.probability is None else f"{choice.probability:4.0%} {_bar(choice.probability)}"
-            worth = "" if choice.value is None else f" {(1 + choice.value) / 2:4.0%}"
+            worth = "" if choice.value is None else f" {_chance_of(choice.value)}"
             lines.append(f"{'>' if choice.taken else ' '} {choice.text:<18}{share}{worth}")
     return lines
 
 
-def _value(frame: Frame, told: Evaluation, replay: Replay) -> str:
-    if told.value is None:
-        return ""
-    mover = replay.players[frame.game.state.player[0]]
-    return f": {mover} wins with {(1 + told.value[0]) / 2:.0%}" if told.value[0] == told.value[0] else ""
+def _chance_of(value: float) -> str:
+    return f"{(1 + value) / 2:4.0%}"
 
 
 def _chance(frame: Frame, replay: Replay) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -40,48 +39,46 @@ def page(replay: Replay, perspective: str = "mover") -> str:
     """
     names = replay.players
     elements: dict[str, int] = {}
-    frames = [_frame(frame, perspective, names, elements) for frame in replay]
+    sources: dict[str, int] = {}
+    frames = [_frame(frame, perspective, names, elements, sources) for frame in replay]
     title = f"{names[0]} against {names[1]}"
-    plies = sum(frame.last is not None for frame in replay.frames)
-    about = [
-        replay.about,
-        _variant(replay.rules),
-        counted(plies, "decision"),
-        f"shown is {_SEEN[perspective].format(*names)}",
-    ]
-    sources = dict.fromkeys(told.about for frame in replay.frames for _, told in frame.opinions(names))
-    data = {"names": names, "elements": list(elements), "frames": frames}
+    decisions = counted(sum(frame.last is not None for frame in replay.frames), "decision")
+    about = [replay.about, _variant(replay.rules), decisions, f"shown is {_SEEN[perspective].format(*names)}"]
+    asked = [frame.evaluation.about for frame in replay.frames if frame.evaluation]
+    data = {"names": names, "elements": list(elements), "sources": list(sources), "frames": frames}
     template = resources.files("spite_env.render").joinpath("page.html").read_text("utf-8")
     script = template.rpartition("<script>")[2].partition("</script>")[0]
     values = {
         "title": escape(title),
         "about": escape("; ".join(about)),
-        "sources": "".join(f"<li>{escape(source)}</li>" for source in sources),
+        "curve": escape(asked[0] if asked else "as the players to move tell"),
         "script-hash": b64encode(sha256(script.encode()).digest()).decode(),
         "data": _in_script(data),
     }
     return re.sub(r"\{\{([a-z-]+)\}\}", lambda place: values[place[1]], template)
 
 
-def _frame(frame: Frame, perspective: str, names: tuple[str, str], elements: dict[str, int]) -> dict[str, Any]:
+def _frame(
+    frame: Frame, perspective: str, names: tuple[str, str], elements: dict[str, int], sources: dict[str, int]
+) -> dict[str, Any]:
+    """Return what a page holds of a frame; elements and sources that are new get the next numbers."""
     table = frame.table(perspective, names)
-    # Between elements, but not within texts: there, angle brackets are escaped.
-    drawing = [elements.setdefault(element, len(elements)) for element in re.split("(?<=>)(?=<)|\n", svg(table))]
+    drawing = re.split(r"(?<=>)\s*(?=<)", svg(table))  # between elements; in texts angle brackets are escaped
     opinions = [
         {
-            "who": who,
-            "about": told.about,
-            "value": None if told.value is None else _rounded(float(told.value[0])),
+            "who": opinion.who,
+            "source": sources.setdefault(opinion.about, len(sources)),
+            "value": _rounded(opinion.value),
             "choices": [
                 [choice.text, _rounded(choice.probability), _rounded(choice.value), choice.taken]
-                for choice in frame.choices(told, MOST_CHOICES)
+                for choice in opinion.choices
             ],
         }
-        for who, told in frame.opinions(names)
+        for opinion in frame.opinions(names, MOST_CHOICES)
     ]
     last = frame.last and {"player": frame.last.player, "text": frame.last.text, "card": frame.last.card}
     return {
-        "drawing": drawing,
+        "drawing": [elements.setdefault(element, len(elements)) for element in drawing],
         "mover": int(frame.game.state.player[0]),
         "headline": table.headline,
         "last": last,
@@ -91,8 +88,7 @@ def _frame(frame: Frame, perspective: str, names: tuple[str, str], elements: dic
 
 
 def _rounded(value: float | None) -> float | None:
-    """Return a number as a page holds it; what isn't known, JSON has no number for."""
-    return None if value is None or math.isnan(value) else round(value, 3)
+    return None if value is None else round(value, 3)
 
 
 def _variant(rules: Rules) -> str:
