@@ -181,7 +181,7 @@ class _Screen:
             lines = [f"{line:<{WIDTH}}  {words}" for line, words in zip(lines, told, strict=True)]
         else:
             lines += told
-        return lines[: rows - len(foot)] + foot
+        return [*lines[: max(0, rows - len(foot))], *foot][-rows:]
 
     def _status(self) -> str:
         which = f"game {self._number} of {self._count}  " if self._count > 1 else ""
@@ -222,4 +222,4 @@ def _chance(frame: Frame, replay: Replay) -> list[str]:
 
 def _bar(share: float) -> str:
     filled = round(_BAR * share)
-    return "#" * filled + "." * (_BAR - filled)
+    return "=" * filled + "." * (_BAR - filled)
