@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env.actions import ActionTable
-from spite_env.evaluation import Evaluation
 from spite_env.files import whole_file
 from spite_env.observation import ObservationTable, observation_slices
-from spite_env.policies import Actions, Mask, SeededPolicy, drawn_actions
+from spite_env.policies import Actions, Evaluation, Mask, SeededPolicy, drawn_actions
 from spite_env.rules import Rules
 from spite_env.symmetry import Symmetry
 
@@ -325,7 +324,7 @@ class NetworkPolicy(SeededPolicy):
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """The network's probabilities in its last decisions, see :mod:`spite_env.evaluation`.
+        """The network's probabilities in its last decisions.
 
         Of actions that come to the same, only one has a probability.
         """

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from agents.playout import rank_sets
 from spite_env import streams
-from spite_env.evaluation import Evaluation
 from spite_env.game import Game
 from spite_env.information import InformationSets
 from spite_env.observation import ObservationTable
-from spite_env.policies import Actions, Mask, Policy, SeededPolicy, decide, make_policy, policy_name
+from spite_env.policies import Actions, Evaluation, Mask, Policy, SeededPolicy, decide, make_policy, policy_name
 from spite_env.rules import Rules, checked_integer
 from spite_env.streams import Words
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from spite_env import streams
 from spite_env.arena import Pairing
-from spite_env.evaluation import Evaluation, Values, evaluation_of
 from spite_env.game import Game
-from spite_env.policies import Policy, decide, make_policy, policy_name
+from spite_env.policies import Evaluation, Policy, Values, decide, evaluation_of, make_policy, policy_name
 from spite_env.record import Record, RecordError, parse_line
 from spite_env.rules import Rules, checked_integer, checked_rules
 from spite_env.state import NO_WINNER
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from spite_env.render.table import Move, Table
 
 #: The policy that estimates win chances where no other one is named: rollouts of greedy.
-EVALUATOR = "spite_env.evaluation:Rollouts"
+EVALUATOR = "spite_env.rollouts:Rollouts"
 
 #: Probabilities below are not worth showing.
 LEAST_SHOWN = 0.005
@@ -227,7 +226,7 @@ def of_policies(
         second: That in seat 1.
         rules: The variant, or the name of a preset; default ``Rules()``.
         seed: That of the duel, see :func:`spite_env.arena.duel`.
-        evaluator: A policy that tells what it thinks of every decision, see :mod:`spite_env.evaluation`, or its name.
+        evaluator: A policy that tells what it thinks of every decision, or its name.
             It is asked about each as about a game of its own.
         at_once: Decisions that are made and evaluated at once; many together take less time.
 

@@ -51,8 +51,8 @@ def watch(
         html: A file to write the game to as a page, instead of showing it here.
         perspective: Whose eyes it is seen with, see :meth:`~spite_env.replay.Frame.table`.
         speed: Decisions a second.
-        evaluator: A policy that tells what it thinks of every decision, see :mod:`spite_env.evaluation`;
-            ``"rollouts"`` are those of greedy, ``"none"`` is none.
+        evaluator: A policy that tells what it thinks of every decision; ``"rollouts"`` are those of greedy,
+            ``"none"`` is none.
 
     Raises:
         ValueError: an argument that is not allowed, or goes only with the other kind of games.

@@ -12,11 +12,19 @@ import pytest
 from helpers import SHORT_MATCH, Players, legal_texts, played_games, snapshot, start
 from spite_env import Game, Rules
 from spite_env.arena import duel
-from spite_env.evaluation import Evaluation, Rollouts, evaluation_of
 from spite_env.information import InformationSets
-from spite_env.policies import GreedyPolicy, PolicyError, RandomPolicy, decide
+from spite_env.policies import (
+    Evaluation,
+    GreedyPolicy,
+    PolicyError,
+    ProbabilityPolicy,
+    RandomPolicy,
+    decide,
+    evaluation_of,
+)
 from spite_env.record import Record, Recorder, RecordError
 from spite_env.replay import Frame, RecordFile, Replay, _ply, of_policies, of_record
+from spite_env.rollouts import Rollouts
 
 ONE = np.zeros(1, np.intp)
 
@@ -249,6 +257,22 @@ def test_the_network_tells_its_probabilities() -> None:
     np.testing.assert_allclose(told.probabilities.sum(axis=1), 1, rtol=1e-5)
     np.testing.assert_array_equal(told.probabilities.argmax(axis=1), actions)
     assert not told.probabilities[~game.legal_actions()].any()
+
+
+def test_a_model_tells_its_probabilities() -> None:
+    class Model(ProbabilityPolicy):
+        def sizes(self) -> tuple[int, int]:
+            return game.observation.n, game.actions.n
+
+        def probabilities(self, observation: Any, action_mask: Any) -> Any:
+            return action_mask / action_mask.sum(axis=1, keepdims=True)
+
+    game = played_games(Rules(), 5, seed=2, most=80)
+    policy = Model()
+    assert evaluation_of(policy, "model", game.legal_actions()) is None
+    _, told = thought(policy, game)
+    legal = game.legal_actions()
+    np.testing.assert_allclose(told.probabilities, legal / legal.sum(axis=1, keepdims=True), atol=1e-9)
 
 
 def test_the_search_tells_its_rollouts() -> None:

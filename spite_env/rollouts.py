@@ -1,14 +1,6 @@
-"""What policies think of their decisions, for tools that show games; and win chances for those that don't tell.
-
-A policy that tells keeps an attribute ``evaluation``: an :class:`Evaluation` of the decisions that its ``act`` made
-last, in their order. Others need nothing.
-"""
+"""Rollouts of a policy: what is likely to become of a game if it is played on in one's stead."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,66 +8,8 @@ from numpy.typing import NDArray
 from spite_env import streams
 from spite_env.information import InformationSets
 from spite_env.observation import ObservationTable
-from spite_env.policies import Actions, Mask, Policy, PolicyError, SeededPolicy, make_policy, move, policy_name
+from spite_env.policies import Actions, Evaluation, Mask, Policy, SeededPolicy, Values, make_policy, move, policy_name
 from spite_env.rules import Rules, checked_integer
-
-Values = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What a policy thinks of decisions in ``n`` games; whatever it can't tell is None.
-
-    Values are results to expect for the player to move: 1 is a win, -1 a loss, 0 a draw.
-
-    Attributes:
-        about: How all this was come by, in a few words to show beside it.
-        probabilities: How the choice spreads over the actions, float ``(n, actions)``, each row adding up to 1: the
-            probabilities of drawing them, or what else the policy weighs them by, as a search does by its rollouts.
-        action_values: The value of each action, float ``(n, actions)``; NaN where it isn't known.
-        value: The value of the position, float ``(n,)``; NaN where it isn't known.
-    """
-
-    about: str
-    probabilities: Values | None = None
-    action_values: Values | None = None
-    value: Values | None = None
-
-    def of(self, places: Sequence[int]) -> Evaluation:
-        """Return what is thought of some of the ``n`` decisions, given by their places from 0 on."""
-        parts = (self.probabilities, self.action_values, self.value)
-        return Evaluation(self.about, *(None if part is None else part[list(places)] for part in parts))
-
-
-def evaluation_of(policy: Policy, name: str, action_mask: Mask) -> Evaluation | None:
-    """Return what a policy thinks of the decisions that it has just made; None if it doesn't tell.
-
-    Args:
-        policy: The policy.
-        name: What a message calls it.
-        action_mask: bool ``(n, actions)``; what it chose from.
-
-    Raises:
-        PolicyError: it tells something impossible.
-    """
-    told: Evaluation | None = getattr(policy, "evaluation", None)
-    if told is None:
-        return None
-    every, most = action_mask.shape, 1 + 1e-6
-    for what, values, shape, least in (
-        ("probabilities", told.probabilities, every, 0.0),
-        ("action_values", told.action_values, every, -most),
-        ("value", told.value, every[:1], -most),
-    ):
-        if values is None:
-            continue
-        known = np.isfinite(values) if least == 0 else ~np.isnan(values)
-        if values.shape != shape or (known < (least == 0)).any() or ((values < least) | (values > most))[known].any():
-            raise PolicyError(
-                f"policy {name!r} tells impossible {what}: they are of shape {values.shape}, from {np.min(values)} to "
-                f"{np.max(values)}; allowed is shape {shape}, from {round(least)} to 1"
-            )
-    return told
 
 
 class Rollouts(SeededPolicy):
