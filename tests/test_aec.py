@@ -794,7 +794,7 @@ def test_importing_and_playing_need_no_heavy_package() -> None:
     program = (
         f"import sys\nfrom spite_env import spite_and_malice_v0\nenv = spite_and_malice_v0.env(render_mode='ansi')\n"
         f"env.reset(seed=1)\nenv.step(env.last()[0]['action_mask'].argmax())\nenv.render()\n"
-        f"print(*[name for name in {heavy!r} if name in sys.modules])"
+        f"env._repr_html_()\nprint(*[name for name in {heavy!r} if name in sys.modules])"
     )
     assert run_python(program).split() == []
 

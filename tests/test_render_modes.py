@@ -250,6 +250,7 @@ def test_without_a_display_the_error_says_what_does_without(
 # -- films and notebooks -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning:moviepy")
 def test_gymnasium_records_a_film(tmp_path: Path) -> None:
     pytest.importorskip("pygame")
     moviepy = pytest.importorskip("moviepy")

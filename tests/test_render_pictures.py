@@ -300,7 +300,7 @@ def test_an_svg_stands_alone() -> None:
 
 @pytest.mark.parametrize("rules", [G4A, Rules.mini()])
 def test_pixels_are_equal_for_equal_views_and_need_no_display(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pygame")
+    pygame = pytest.importorskip("pygame")
     from spite_env.render.raster import rgb_array
 
     monkeypatch.setenv("SDL_VIDEODRIVER", "no such driver")
@@ -314,6 +314,7 @@ def test_pixels_are_equal_for_equal_views_and_need_no_display(rules: Rules, monk
         other = Game.from_positions(rules, [rehidden(game.position(index), 0, rng)], seed=5)
         np.testing.assert_array_equal(rgb_array(describe(other, 0, 0), 200), picture)
         pictures.append(picture)
+        pygame.quit()  # as other environments do when they are closed
         colors = {tuple(color) for color in picture[::3, ::3].reshape(-1, 3).tolist()}
         assert colors >= {tuple(bytes.fromhex(str(LOOKS[look].fill)[1:])) for look in ("cloth", "centre", "back")}
     assert len({picture.shape for picture in pictures}) == 1

@@ -112,11 +112,11 @@ _CARD = (42, 56)
 _COLUMN = 65  # column 0 holds the pay-off pile or the stock, column 1 what is set aside, columns 2 to 5 piles
 _PILES_IN_ROW = 4
 _HAND_IN_ROW, _HAND_STEP, _LIFT = 8, 47, 5
-_LABEL = 15  # above each pile
+_LABEL = 17  # above each pile
 _STRIP, _MOST_STRIPS = 13, 5  # what shows of the cards below a side pile's top
 _TITLE, _NAME, _FOOTER = 32, 20, 22
 _SIDE_ROW = _LABEL + _MOST_STRIPS * _STRIP + _CARD[1] + 8
-_CENTER_ROW = _LABEL + _CARD[1] + 20
+_CENTER_ROW = _LABEL + _CARD[1] + 23
 _HAND_ROW = _CARD[1] + 10
 
 
@@ -137,9 +137,9 @@ class _Layout:
         }
         self.parts: list[Part] = []
         own, other = table.players[table.seat], table.players[1 - table.seat]
-        centre = self.player(other, "opponent-", _TITLE)
-        below = self.centre(centre)
-        end = self.hand(own, self.player(own, "", below))
+        centre = self.player_zone(other, "opponent-", _TITLE)
+        below = self.centre_zone(centre)
+        end = self.hand_zone(own, self.player_zone(own, "", below))
         bar = (below, end) if table.turn == table.seat else (_TITLE, centre)
         self.drawing = self.framed(round(end) + _FOOTER, *bar)
 
@@ -158,7 +158,7 @@ class _Layout:
 
     # The zones, from top to bottom; each returns where it ends
 
-    def player(self, player: Player, prefix: str, y: float) -> float:
+    def player_zone(self, player: Player, prefix: str, y: float) -> float:
         """Draw a player's name, pay-off pile and side piles, and the hand of the one at the top."""
         end = y + _NAME + -(-len(player.sides) // _PILES_IN_ROW) * _SIDE_ROW
         name: list[Shape] = [Text(player.name, _MARGIN, y + 14, 12, bold=True)]
@@ -169,12 +169,12 @@ class _Layout:
         y += _NAME
         self.payoff(player, prefix, y)
         if prefix:
-            self.small_hand(player, prefix, y + _LABEL + _CARD[1] + 24)
+            self.small_hand(player, prefix, y + _LABEL + _CARD[1] + 26)
         for number, pile in enumerate(player.sides):
             self.side(f"{prefix}side{number}", number, pile, *_slot(number, y, _SIDE_ROW))
         return end
 
-    def centre(self, y: float) -> float:
+    def centre_zone(self, y: float) -> float:
         """Draw stock, set-aside cards and centre piles."""
         table = self.table
         height = -(-len(table.centers) // _PILES_IN_ROW) * _CENTER_ROW + 6
@@ -186,7 +186,7 @@ class _Layout:
             self.center(number, pile, *_slot(number, y + 4, _CENTER_ROW))
         return y + height + 2
 
-    def hand(self, player: Player, y: float) -> float:
+    def hand_zone(self, player: Player, y: float) -> float:
         """Draw the hand of the player at the bottom."""
         y += _LIFT
         slots = [
@@ -265,17 +265,17 @@ class _Layout:
 
 
 def _edges(place: str, marks: Sequence[str], x: float, y: float, width: float, height: float) -> Iterator[Shape]:
-    """Draw what marks say around an area."""
-    if "target" in marks:
-        look = "discard-edge" if "side" in place else "target-edge"
-        yield Box(look, x - 3, y - 3, width + 6, height + 6, 7)
-    if "source" in marks:
-        yield Box("source-edge", x - 0.5, y - 0.5, width + 1, height + 1, 5)
+    """Draw what marks say around an area; its edges lie beside one another."""
     for mark, word in (("last-source", "from"), ("last-target", "to")):
         if mark in marks:
             yield Box("last-edge", x, y, width, height, 5)
             yield Box("last-label", x + width - 29, y + height - 13, 29, 13, 4)
             yield Text(word, x + width - 14.5, y + height - 3, 10, WHITE, "middle", bold=True)
+    if "source" in marks:
+        yield Box("source-edge", x - 2, y - 2, width + 4, height + 4, 6)
+    if "target" in marks:
+        look = "discard-edge" if "side" in place else "target-edge"
+        yield Box(look, x - 5, y - 5, width + 10, height + 10, 8)
 
 
 def _column(number: int) -> float:
@@ -293,7 +293,7 @@ def _label(text: str, x: float, y: float) -> Shape:
 
 
 def _below(text: str, x: float, y: float, *, bold: bool = False) -> Shape:
-    return Text(text, x + _CARD[0] / 2, y + _LABEL + _CARD[1] + 14, anchor="middle", bold=bold)
+    return Text(text, x + _CARD[0] / 2, y + _LABEL + _CARD[1] + 16, anchor="middle", bold=bold)
 
 
 def _gap(x: float, y: float) -> list[Shape]:

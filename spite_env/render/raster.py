@@ -35,8 +35,9 @@ def rgb_array(table: Table, width: int = PIXELS) -> NDArray[np.uint8]:
         ValueError: another width.
         ImportError: pygame is not installed; the message says how to install it.
     """
-    pygame, width = _pygame(), checked_integer("width", width, 100, 4000)
-    return np.ascontiguousarray(pygame.surfarray.array3d(_surface(table, width)).swapaxes(0, 1))
+    picture = _surface(table, checked_integer("width", width, 100, 4000))
+    pixels = np.frombuffer(_pygame().image.tobytes(picture, "RGB"), np.uint8)
+    return pixels.reshape(picture.get_height(), width, 3).copy()
 
 
 class Window:
@@ -110,14 +111,17 @@ def _surface(table: Table, width: int) -> Any:
     pygame, drawing = _pygame(), layout(table)
     scale = _FINER * width / WIDTH
     height = 2 * round(drawing.height * width / WIDTH / 2)
-    canvas = pygame.Surface((_FINER * width, _FINER * height), depth=24)
+    canvas = pygame.Surface((_FINER * width, _FINER * height), depth=32)
     canvas.fill("white")
+    pygame.font.init()
+    # Pygame's own font is the same everywhere. It isn't kept: whoever calls pygame.quit() makes fonts useless.
+    font = functools.cache(lambda size: pygame.font.Font(None, size))
     for part in drawing.parts:
         for shape in part.shapes:
             if isinstance(shape, Box):
                 _draw_box(pygame, canvas, shape, scale)
             else:
-                _draw_text(canvas, shape, scale)
+                _draw_text(canvas, shape, font(round(_EM * scale * shape.size)), scale)
     return pygame.transform.smoothscale(canvas, (width, height))
 
 
@@ -141,16 +145,7 @@ def _draw_box(pygame: Any, canvas: Any, box: Box, scale: float) -> None:
         pygame.draw.rect(canvas, look.edge, rect.inflate(edge, edge), edge, radius + edge // 2)
 
 
-def _draw_text(canvas: Any, text: Text, scale: float) -> None:
-    font = _font(round(_EM * scale * text.size))
+def _draw_text(canvas: Any, text: Text, font: Any, scale: float) -> None:
     picture = font.render(text.text, True, text.color)
     shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor] * picture.get_width()
     canvas.blit(picture, (round(scale * text.x - shift), round(scale * text.y) - font.get_ascent()))
-
-
-@functools.cache
-def _font(size: int) -> Any:
-    """Return pygame's own font, the same on every machine."""
-    pygame = _pygame()
-    pygame.font.init()
-    return pygame.font.Font(None, size)
