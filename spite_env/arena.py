@@ -328,7 +328,7 @@ class Side:
         name: What a message calls it.
     """
 
-    def __init__(self, policy: Policy, name: str, on_error: str, time_limit: float | None) -> None:
+    def __init__(self, policy: Policy, name: str, on_error: str = "stop", time_limit: float | None = None) -> None:
         self.policy = policy
         self.name = name
         self.on_error = on_error

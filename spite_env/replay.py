@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spite_env import streams
-from spite_env.arena import Pairing
+from spite_env.arena import Pairing, Side
 from spite_env.game import Game
-from spite_env.policies import Evaluation, Policy, Values, decide, evaluation_of, make_policy, policy_name
+from spite_env.policies import Evaluation, Policy, Values, evaluation_of, make_policy, policy_name
 from spite_env.record import Record, RecordError, parse_line
 from spite_env.rules import Rules, checked_integer, checked_rules
 from spite_env.state import NO_WINNER
@@ -28,6 +29,9 @@ EVALUATOR = "spite_env.rollouts:Rollouts"
 
 #: Probabilities below are not worth showing.
 LEAST_SHOWN = 0.005
+
+#: Characters of a player's name that are shown.
+LONGEST_NAME = 20
 
 #: Whose eyes a replay may be seen with, see :meth:`Frame.table`.
 PERSPECTIVES = ("0", "1", "mover", "all")
@@ -181,7 +185,7 @@ class Replay:
 
     Args:
         rules: The variant.
-        players: The names of players 0 and 1.
+        players: The names of players 0 and 1, of which :attr:`players` holds what is shown.
         about: Where the game comes from, in a few words.
         frames: The frames, from the first one on.
 
@@ -191,9 +195,9 @@ class Replay:
 
     def __init__(self, rules: Rules, players: Sequence[str], about: str, frames: Iterator[Frame]) -> None:
         self.rules = rules
-        first, second = map(_printable, players)
+        first, second = map(_shown, players)
         self.players = (first, second) if first != second else (f"{first} (0)", f"{second} (1)")
-        self.about = _printable(about)
+        self.about = printable(about)
         self._coming = frames
         self.frames = [next(frames)]
 
@@ -301,10 +305,10 @@ def _evaluated(
     at_once = checked_integer("at_once", at_once, 1)
     if evaluator is None:
         return frames
-    policy, name = make_policy(evaluator), policy_name(evaluator)
-    if not hasattr(policy, "evaluation"):
+    side = Side(copy.deepcopy(make_policy(evaluator)), policy_name(evaluator))  # it may also be one of the players
+    if not hasattr(side.policy, "evaluation"):
         raise ValueError(
-            f"policy {name!r} doesn't tell what it thinks; it would keep that in an attribute 'evaluation'"
+            f"policy {side.name!r} doesn't tell what it thinks; it would keep that in an attribute 'evaluation'"
         )
     (own,) = streams.combine(streams.seeds_for(seed, 1), 2**32 + 2).tolist()  # the players have 2**32 and 2**32 + 1
 
@@ -315,9 +319,9 @@ def _evaluated(
             told: list[Evaluation | None] = []
             if open_games:
                 games = Game.stacked(open_games)
-                policy.reset(rules, asked + games.num_games, own)
-                decide(policy, name, games, np.arange(games.num_games), asked)
-                whole = evaluation_of(policy, name, games.legal_actions())
+                side.reset(rules, asked + games.num_games, own)
+                side.decide(games, np.arange(games.num_games), asked)
+                whole = evaluation_of(side.policy, side.name, games.legal_actions())
                 told = [whole and whole.of([number]) for number in range(games.num_games)]
                 asked += games.num_games
             for frame in some:
@@ -385,9 +389,14 @@ def _card(game: Game, player: int, action: int) -> str:
     return characters[s.center_size[center, 0]] if source == table.num_sources - 2 else characters[-1]
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return a text without characters that would control a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _shown(name: str) -> str:
+    """Return what there is room for of a name; the ends of long ones tell more, as those of files do."""
+    return printable(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}")
 
 
 def _across(move: Move) -> Move:

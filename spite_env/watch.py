@@ -87,6 +87,8 @@ def watch(
         raise ValueError(f"watch takes two policies or one file of records, not {counted(len(what), 'name')}")
     number = game or 0
     if html is not None:
+        if len(what) == 1 and os.path.exists(html) and os.path.samefile(what[0], html):
+            raise ValueError(f"the page can't be written to {html!r}: that is the file of records itself")
         _write_page(html, opened, number, perspective)
     elif terminal.is_terminal():
         at_once = 1 if len(what) == 2 else SCREEN_AT_ONCE

@@ -182,13 +182,33 @@ def test_two_players_of_one_name_are_told_apart() -> None:
     assert of_policies("greedy", "greedy", Rules.mini()).players == ("greedy (0)", "greedy (1)")
 
 
-def test_a_misbehaving_player_is_named() -> None:
-    class Broken(RandomPolicy):
-        def act(self, observation: Any, action_mask: Any, infosets: Any, indices: Any) -> Any:
-            return np.full(indices.size, 10**6)
+def test_of_long_names_the_ends_are_shown() -> None:
+    (record,) = recorded("greedy", "random", Rules.mini(), seed=1)
+    record["players"] = [f"agents.network:runs/{name}/network.npz" for name in ("first", "second")]
+    replay = of_record(record, evaluator=None)
+    assert replay.players == ("…s/first/network.npz", "…/second/network.npz")
+    assert [player.name for player in replay.frames[0].table("0", replay.players).players] == list(replay.players)
 
-    with pytest.raises(PolicyError, match="'Broken' chose action 1000000"):
-        of_policies(Broken(), "random")
+
+class Broken(RandomPolicy):
+    evaluation = None
+
+    def act(self, observation: Any, action_mask: Any, infosets: Any, indices: Any) -> Any:
+        raise KeyError("oops")
+
+
+@pytest.mark.parametrize("place", ["first", "second", "evaluator"])
+def test_who_misbehaves_is_named(place: str) -> None:
+    named: dict[str, Any] = {"first": "greedy", "second": "greedy", "evaluator": None, place: Broken()}
+    with pytest.raises(PolicyError, match=r"policy 'Broken' failed in game 0 .*oops"):
+        list(of_policies(**named))
+
+
+def test_an_evaluator_may_play_too() -> None:
+    policy = Rollouts("greedy", 2)
+    plain = of_policies(policy, "random", Rules.mini(), seed=4, evaluator=None)
+    evaluated = of_policies(policy, "random", Rules.mini(), seed=4, evaluator=policy)
+    assert positions(list(plain)) == positions(list(evaluated))
 
 
 # -- stacked games -----------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: That of a game of more than a few decisions.
 SEED = 7
 
-EVIL = '<script>alert("x")</script>\x1b[2J'
+EVIL = "<script>x</script>\x1b"
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,13 @@ def test_a_damaged_record_says_what_is_wrong(
         assert main(["watch", str(damaged), *more]) == 2
         assert message in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == [damaged, file]
+
+
+def test_a_page_does_not_replace_its_records(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = file.read_bytes()
+    assert main(["watch", str(file), "--html", str(file)]) == 2
+    assert "that is the file of records itself" in capsys.readouterr().err
+    assert file.read_bytes() == before
 
 
 def test_a_page_that_cannot_be_written_is_known_before_the_game(
