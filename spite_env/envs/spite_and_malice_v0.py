@@ -26,7 +26,7 @@ Settings
 ``env(rules=None, render_mode=None, reward="win", encoding="onehot", side_depth=3, perspective="mover")``, and
 ``raw_env`` with the same:
 
-- ``rules``: the variant, a :class:`spite_env.Rules` or the name of a preset; default ``Rules.g4a()``. With
+- ``rules``: the variant, a :class:`~spite_env.rules.Rules` or the name of a preset; default ``Rules.g4a()``. With
   ``match_points`` an episode is a match.
 - ``render_mode``: None, ``"human"``, ``"ansi"``, ``"svg"`` or ``"rgb_array"``, see below.
 - ``reward``: ``"win"``, ``"points"`` or ``"margin"``, see below.
