@@ -75,6 +75,10 @@ class SearchPolicy(SeededPolicy):
                 raise ValueError(f"{name}={policy_name(policy)!r} is not allowed; rollouts take no random choices")
         self._speed = 2.0  # rollouts a millisecond
         self.evaluation: Evaluation | None = None
+        self._about = (
+            f"each move's share of the rollouts, and who was ahead after {turns} turns of them; the move of "
+            f"{policy_name(prior)} stands unless another one is clearly better"
+        )
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
@@ -119,8 +123,7 @@ class SearchPolicy(SeededPolicy):
             )
             bar.close()
             self._speed = rollouts * games.size / (time.perf_counter() - started) / 1000
-        about = f"each move's share of the rollouts, and who was ahead after {self.turns} turns of them"
-        self.evaluation = Evaluation(about, shares, values, values[np.arange(len(chosen)), chosen])
+        self.evaluation = Evaluation(self._about, shares, values, values[np.arange(len(chosen)), chosen])
         return chosen
 
     def _candidates(self, view: Game, action_mask: Mask) -> Mask:

@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     dataset.set_defaults(run=_dataset)
 
     watches = commands.add_parser("watch", help="watch two policies play, or step through recorded games")
-    watches.add_argument("what", nargs="+", metavar="POLICY POLICY | FILE", help="two policies, or a file of records")
+    watches.add_argument("what", nargs="+", metavar="POLICY", help="two policies, or instead one file of records")
     watches.add_argument("--rules", choices=PRESETS, help="the variant that policies play (default: g4a)")
     watches.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="as for duel")
     watches.add_argument("--seed", type=int, help="that of a duel whose first game policies play (default: 0)")

@@ -97,6 +97,12 @@ def test_what_a_policy_thinks_is_printed(capsys: pytest.CaptureFixture[str]) -> 
     assert re.search(r"^network\n> \S+.* \d+% =", out, re.MULTILINE)
 
 
+def test_the_help_tells_of_both_kinds_of_games(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["watch", "--help"])
+    assert "two policies, or instead one file of records" in " ".join(capsys.readouterr().out.split())
+
+
 # -- what can go wrong -------------------------------------------------------------------------------------------------
 
 
