@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from spite_env import terminal
 from spite_env.files import whole_file
+from spite_env.record import RecordError
 from spite_env.render.ansi import WIDTH, board, show
 from spite_env.render.table import counted
 from spite_env.replay import EVALUATOR, Frame, RecordFile, Replay, of_policies, of_record
@@ -129,6 +130,7 @@ class _Screen:
         self._count = count
         self._perspective = perspective
         self._speed = speed
+        self._note = ""  # what went wrong with the last key
         self._open(number)
 
     def _open(self, number: int) -> None:
@@ -150,6 +152,8 @@ class _Screen:
 
     def _obey(self, key: str) -> None:
         """Do what a key says; no key lets the game go on, if it does."""
+        if key:
+            self._note = ""
         if key in ("left", "right", "home", "end"):
             self._playing = False
             self._go({"left": self._at - 1, "right": self._at + 1, "home": 0, "end": sys.maxsize}[key])
@@ -162,7 +166,10 @@ class _Screen:
         elif key in ("n", "p"):
             other = self._number + (1 if key == "n" else -1)
             if 0 <= other < self._count:
-                self._open(other)
+                try:
+                    self._open(other)
+                except RecordError as error:
+                    self._note = f"game {other}: {error}"
         elif key == "" and self._playing:
             self._go(self._at + 1)
 
@@ -176,7 +183,7 @@ class _Screen:
         replay, frame = self._replay, self._replay.frames[self._at]
         columns, rows = terminal.size()
         lines, told = _board(frame, replay, self._perspective), _opinions(frame, replay)
-        foot = [*_chance(frame, replay), self._status()]
+        foot = [*_chance(frame, replay), self._note or self._status()]
         if columns >= WIDTH + 2 + _SIDE:
             lines += [""] * (len(told) - len(lines))
             told += [""] * (len(lines) - len(told))

@@ -256,6 +256,16 @@ def test_keys_go_to_other_games_of_the_file(monkeypatch: pytest.MonkeyPatch, fil
     assert places(status) == [0, 1, 0, 0, 0, 0]
 
 
+def test_a_damaged_game_of_the_file_is_named(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:2], "{", *lines[3:]]))
+    status = Session(monkeypatch).watch([str(file), "--game", "1"], ["", "n", "", "right", "p"])
+    assert status[2].startswith("game 2: line 3: invalid JSON")
+    assert status[3] == status[2], "it stays until the next key"
+    assert places([status[4], status[5]]) == [3, 0]
+    assert status[5].startswith("game 0 of 6")
+
+
 def test_a_live_game_ends_paused_at_its_end(monkeypatch: pytest.MonkeyPatch, records: list[Record]) -> None:
     session = Session(monkeypatch)
     last = decisions(records[0])
