@@ -49,7 +49,7 @@ test-matrix: $(READY) ## run the core's tests on the other Pythons and on the ol
 	$(BIN)/python tests/matrix.py
 
 clean: ## remove the environment, build products and caches; runs/ stays
-	rm -rf .venv .venv-rllib dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-rllib dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
