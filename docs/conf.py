@@ -23,7 +23,19 @@ html_theme = "furo"
 html_title = f"spite_env {release}"
 
 # The reference needs none of the libraries behind the extras. Docstrings say types, with shapes, in words.
-autodoc_mock_imports = ["choix", "matplotlib", "ray", "rich", "sb3_contrib", "stable_baselines3", "torch"]
+autodoc_mock_imports = [
+    "choix",
+    "flask",
+    "matplotlib",
+    "pygame",
+    "ray",
+    "rich",
+    "sb3_contrib",
+    "stable_baselines3",
+    "torch",
+    "waitress",
+    "werkzeug",
+]
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from spite_env.arena import Pairing, Side
 from spite_env.game import Game
 from spite_env.policies import Evaluation, Policy, Values, evaluation_of, make_policy, policy_name
 from spite_env.record import Record, RecordError, parse_line
+from spite_env.render.table import Table, Viewer, describe, printable
 from spite_env.rules import Rules, checked_integer, checked_rules
 from spite_env.state import NO_WINNER
 from spite_env.verify import replay
-
-if TYPE_CHECKING:
-    from spite_env.render.table import Move, Table
 
 #: The policy that estimates win chances where no other one is named: rollouts of greedy.
 EVALUATOR = "spite_env.rollouts:Rollouts"
@@ -33,8 +31,8 @@ LEAST_SHOWN = 0.005
 #: Characters of a player's name that are shown.
 LONGEST_NAME = 20
 
-#: Whose eyes a replay may be seen with, see :meth:`Frame.table`.
-PERSPECTIVES = ("0", "1", "mover", "all")
+#: Whose eyes a replay may be seen with, see :meth:`Frame.table`; what :func:`~spite_env.render.describe` calls them.
+PERSPECTIVES: dict[str, Viewer] = {"0": 0, "1": 1, "mover": None, "all": "all"}
 
 _ONE = np.zeros(1, np.intp)  # the only game of a batch
 
@@ -117,20 +115,11 @@ class Frame:
         Raises:
             ValueError: another perspective.
         """
-        from spite_env.render import describe
-
         if perspective not in PERSPECTIVES:
             raise ValueError(f"perspective={perspective!r} is not allowed; it is one of {', '.join(PERSPECTIVES)}")
         last_move = None if self.last is None else (self.last.player, self.last.action)
-
-        def seen_by(viewer: int | str | None) -> Table:
-            return describe(self.game, viewer=viewer, last_move=last_move, names=names)
-
-        if perspective in ("0", "1"):
-            return seen_by(int(perspective))
-        seen, table = seen_by("all" if perspective == "all" else None), seen_by(0)
-        legal = seen.legal if seen.seat == 0 else tuple(map(_across, seen.legal))
-        return replace(table, players=seen.players, stock=seen.stock, legal=legal)
+        viewer = PERSPECTIVES[perspective]
+        return describe(self.game, viewer=viewer, seat=int(viewer == 1), last_move=last_move, names=names)
 
     def opinions(self, names: Sequence[str], most: int) -> list[Opinion]:
         """Return what the player to move and the evaluator think of the decision that follows, if they tell.
@@ -185,7 +174,7 @@ class Replay:
 
     Args:
         rules: The variant.
-        players: The names of players 0 and 1, of which :attr:`players` holds what is shown.
+        players: The names of players 0 and 1, of which ``players`` holds what is shown.
         about: Where the game comes from, in a few words.
         frames: The frames, from the first one on.
 
@@ -389,22 +378,9 @@ def _card(game: Game, player: int, action: int) -> str:
     return characters[s.center_size[center, 0]] if source == table.num_sources - 2 else characters[-1]
 
 
-def printable(text: str) -> str:
-    """Return a text without characters that would control a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def _shown(name: str) -> str:
     """Return what there is room for of a name; the ends of long ones tell more, as those of files do."""
     return printable(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}")
-
-
-def _across(move: Move) -> Move:
-    """Return a move of the player at the bottom as one of the player at the top."""
-    source, target = (
-        place if place.startswith("center") else f"opponent-{place}" for place in (move.source, move.target)
-    )
-    return replace(move, source=source, target=target)
 
 
 def _first(values: Values | None) -> float | None:

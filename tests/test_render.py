@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -84,6 +85,20 @@ def test_a_board_shows_what_its_viewer_sees_in_lines_that_fit(rules: Rules, view
                 assert (f"[{pile[-1]}]" if pile else "-") in lines[start + 2 + side]
         assert f" {len(position['stock'])} card" in next(line for line in lines if line.startswith("│   stock"))
     assert storage(game) == before
+
+
+def test_across_the_table_a_viewer_sees_the_same() -> None:
+    game = played_games(G4A, 10, seed=4, most=200)
+    for index in range(game.num_games):
+        for viewer in PLAYERS:
+            own, across = (describe(game, index, viewer, seat=seat) for seat in (viewer, 1 - viewer))
+            assert own == describe(game, index, viewer)
+            assert across == replace(own, seat=1 - viewer, legal=across.legal)
+            assert [(move.action, move.source) for move in across.legal] == [
+                (move.action, f"opponent-{move.source}") for move in own.legal
+            ]
+    with pytest.raises(ValueError, match="seat=2"):
+        describe(game, seat=2)
 
 
 @pytest.mark.parametrize("rules", [*ALL_PRESETS, SHORT_MATCH])

@@ -36,7 +36,8 @@ from werkzeug.test import TestResponse
 
 from spite_env.play.web import MOST_BODY, create_app
 
-MINI, SMALL = Rules.mini(), Rules(payoff_size=4)
+MINI, SMALL = Rules.mini(), Rules(payoff_size=2)
+FEW_CARDS = {"copies": 5, "wilds": 5, "payoff_size": 8}
 SVG = "{http://www.w3.org/2000/svg}"
 
 View = dict[str, Any]
@@ -97,7 +98,9 @@ def page(rules: Rules = SMALL, against: str = "greedy", **options: Any) -> Page:
 
 @pytest.mark.parametrize("seat", [0, 1])
 @pytest.mark.parametrize(
-    "rules", [Rules(), Rules.classic(), SHORT_MATCH, MINI], ids=["g4a", "classic", "match", "mini"]
+    "rules",
+    [Rules(**FEW_CARDS), Rules.classic().replace(**FEW_CARDS), SHORT_MATCH, MINI],
+    ids=["g4a", "classic", "match", "mini"],
 )
 def test_whole_games_send_nothing_that_the_seat_does_not_see(rules: Rules, seat: int) -> None:
     """What is sent is the same with all hidden cards dealt anew, and its pictures show their backs."""
@@ -515,7 +518,7 @@ def test_the_server_survives_garbage_and_saves_what_is_played_when_it_is_stopped
         assert "Traceback" not in second.stderr
 
         assert ask(port, "GET", path)[0] == 200
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # Ctrl-C is ignored where the tests run in the background
         assert process.wait(30) == 0
     [record] = read_records(file)
     assert record["result"]["by"] == 0

@@ -64,7 +64,7 @@ def parse_seed(text: str) -> int | None:
 class Session:
     """A person's games against one policy: single games, or matches if the rules have ``match_points``.
 
-    The games themselves can't be had from here before they end; :attr:`game` is for what the seat may see of them.
+    The games themselves can't be had from here before they end; ``game`` is for what the seat may see of them.
 
     Args:
         opponent: The policy, or its name (see :func:`~spite_env.policies.make_policy`).

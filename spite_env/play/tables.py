@@ -76,17 +76,17 @@ class Table:
         }
 
     def play(self, action: int) -> None:
-        """Make a decision, see :meth:`Session.play`."""
+        """Make a decision, see :meth:`~spite_env.play.session.Session.play`."""
         self._session.play(action)
         self._changed()
 
     def undo(self) -> None:
-        """Take back the last decision, see :meth:`Session.undo`."""
+        """Take back the last decision, see :meth:`~spite_env.play.session.Session.undo`."""
         self._session.undo()
         self._changed()
 
     def hint(self, agent: str | None = None) -> str:
-        """Return the text of what an agent would do, see :meth:`Session.hint`."""
+        """Return the text of what an agent would do, see :meth:`~spite_env.play.session.Session.hint`."""
         agent = self._tables.hint if agent is None else self._tables.known(agent)
         return self._session.game.actions.text(self._session.hint(agent))
 

@@ -22,6 +22,7 @@ from spite_env.render.vector import svg
 
 _PICTURES: dict[str, Callable[[Table], Any]] = {"ansi": ansi.board, "svg": svg, "rgb_array": rgb_array}
 
+#: All modes.
 RENDER_MODES = ("human", *_PICTURES)
 
 #: Decisions shown in a second of film.

@@ -5,7 +5,7 @@
 is ready for JSON.
 
 A *place* names what a card can leave or reach: ``payoff``, ``side2``, ``hand-7`` (every seven in the hand), ``center0``
-and ``end_turn``. They are those of the player who sits at the bottom (:attr:`Table.seat`); the other player's begin
+and ``end_turn``. They are those of the player who sits at the bottom (``seat``); the other player's begin
 with ``opponent-``. A hand as a whole is the place ``hand``.
 """
 
@@ -139,6 +139,7 @@ def describe(
     index: int = 0,
     viewer: Viewer = None,
     *,
+    seat: int | None = None,
     last_move: Decision | None = None,
     names: Sequence[str] = ("player_0", "player_1"),
 ) -> Table:
@@ -149,19 +150,21 @@ def describe(
         index: The game's place in the batch.
         viewer: 0 or 1 for a seat; None for that of the player to move (in an ended game, of the last one who was);
             ``"all"``, for debugging, is the same with every card face up.
+        seat: The player who sits at the bottom; None for the viewer.
         last_move: The last decision, as the player who made it and the action (None for a forfeit).
         names: The players' names; of long ones the beginning is shown.
 
     Raises:
-        ValueError: no such game, viewer or decision.
+        ValueError: no such game, viewer, seat or decision.
     """
     if isinstance(viewer, (bool, float)) or viewer not in (0, 1, None, "all"):
         raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, 'all' or None (the player to move)")
     position = game.position(index)
     rules, turn = game.rules, position["turn"]
     everything = viewer == "all"
-    seat = turn if viewer is None or everything else int(viewer)
-    names = ["".join(c if c.isprintable() else "?" for c in name[:NAME_LENGTH]) for name in names]
+    eyes = turn if viewer is None or everything else int(viewer)
+    seat = eyes if seat is None else checked_integer("seat", seat, 0, 1)
+    names = [printable(name[:NAME_LENGTH]) for name in names]
 
     def hidden(cards: list[str]) -> tuple[Card, ...]:
         return tuple(cards) if everything else (None,) * len(cards)
@@ -170,7 +173,7 @@ def describe(
         Player(
             name=names[player],
             payoff=(*hidden(payoff[:-1]), *payoff[-1:]),
-            hand=tuple(hand) if player == seat else hidden(hand),
+            hand=tuple(hand) if player == eyes else hidden(hand),
             sides=tuple(map(tuple, sides)),
             score=None if rules.match_points is None else score,
         )
@@ -179,7 +182,7 @@ def describe(
         )
     ]
     heights = [len(pile) for pile in position["centers"]]
-    legal = np.flatnonzero(game.legal_actions([index])[0]).tolist() if turn == seat else []
+    legal = np.flatnonzero(game.legal_actions([index])[0]).tolist() if turn == eyes else []
     over = bool(game.state.over[index])
     winner = int(game.winner[index])
     return Table(
@@ -202,6 +205,11 @@ def describe(
 def counted(number: int, noun: str) -> str:
     """Return a number and its noun, such as ``1 card`` and ``2 cards``."""
     return f"{number} {noun if number == 1 else noun + 's'}"
+
+
+def printable(text: str) -> str:
+    """Return a text without characters that would control a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _center(rules: Rules, pile: Sequence[str]) -> Center:
