@@ -31,7 +31,7 @@ LEAST_SHOWN = 0.005
 #: Characters of a player's name that are shown.
 LONGEST_NAME = 20
 
-#: Whose eyes a replay may be seen with, see :meth:`Frame.table`; what :func:`~spite_env.render.describe` calls them.
+#: Whose eyes a replay may be seen with, see :meth:`Frame.table`, and the viewers that are meant.
 PERSPECTIVES: dict[str, Viewer] = {"0": 0, "1": 1, "mover": None, "all": "all"}
 
 _ONE = np.zeros(1, np.intp)  # the only game of a batch

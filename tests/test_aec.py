@@ -22,7 +22,7 @@ import pytest
 from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
 from pettingzoo.utils import turn_based_aec_to_parallel
 
-from helpers import ALL_PRESETS, Position, lay, played_games, random_position
+from helpers import ALL_PRESETS, Position, lay, played_games, random_position, rehidden
 from spite_env import Game, Rules, spite_and_malice_v0
 from spite_env.envs.spite_and_malice_v0 import IllegalActionError
 from spite_env.render import ansi, describe
@@ -254,19 +254,6 @@ def test_after_the_end_both_views_are_shown_and_both_masks_are_zero(rules: Rules
         assert all(after[key].tobytes() == before[key].tobytes() for key in after)
 
 
-def with_other_hidden_cards(position: Position, viewer: int, rng: random.Random) -> Position:
-    """Permute all cards that a player can't see: the other hand, the face-down pay-off cards, the stock."""
-    changed = copy.deepcopy(position)
-    hidden = [*changed["hands"][1 - viewer], *changed["stock"]]
-    hidden += [card for pile in changed["payoff"] for card in pile[:-1]]
-    rng.shuffle(hidden)
-    for pile in changed["payoff"]:
-        pile[:-1] = [hidden.pop() for _ in pile[:-1]]
-    for pile in (changed["hands"][1 - viewer], changed["stock"]):
-        pile[:] = [hidden.pop() for _ in pile]
-    return changed
-
-
 @all_rules
 @both_encodings
 def test_nothing_shown_to_a_player_depends_on_a_card_it_cannot_see(rules: Rules, encoding: str) -> None:
@@ -276,7 +263,7 @@ def test_nothing_shown_to_a_player_depends_on_a_card_it_cannot_see(rules: Rules,
         viewer = rng.randrange(2)
         position = game.position(index)
         shown = []
-        for variant in (position, *(with_other_hidden_cards(position, viewer, rng) for _ in range(3))):
+        for variant in (position, *(rehidden(position, viewer, rng) for _ in range(3))):
             env = spite_and_malice_v0.env(rules, "ansi", encoding=encoding)
             env.reset(seed=1, options={"position": variant})
             parts = [part.tobytes() for part in env.observe(AGENTS[viewer]).values()]

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from helpers import ALL_PRESETS, PLAYERS, SHORT_MATCH, lay, played_games, start, storage
+from helpers import ALL_PRESETS, PLAYERS, SHORT_MATCH, lay, played_games, rehidden, start, storage
 from spite_env import Game, Rules, spite_and_malice_v0
 from spite_env.render import ansi, describe
-from test_aec import with_other_hidden_cards
 
 G4A, CLASSIC = Rules.g4a(), Rules.classic()
 
@@ -107,7 +106,7 @@ def test_no_viewers_board_depends_on_a_hidden_card(rules: Rules) -> None:
     game = played_games(rules, 12, seed=9, most=150)
     for index in range(game.num_games):
         for viewer in PLAYERS:
-            changed = with_other_hidden_cards(game.position(index), viewer, rng)
+            changed = rehidden(game.position(index), viewer, rng)
             other = Game.from_positions(rules, [changed], seed=77)
             assert ansi.board(describe(other, 0, viewer)) == ansi.board(describe(game, index, viewer))
 
