@@ -17,7 +17,7 @@ from spite_env.arena import Pairing, Side
 from spite_env.game import Game
 from spite_env.policies import Evaluation, Policy, Values, evaluation_of, make_policy, policy_name
 from spite_env.record import Record, RecordError, parse_line
-from spite_env.render.table import Table, Viewer, describe, printable
+from spite_env.render.table import Table, Viewer, describe, printable, shown_name
 from spite_env.rules import Rules, checked_integer, checked_rules
 from spite_env.state import NO_WINNER
 from spite_env.verify import replay
@@ -27,9 +27,6 @@ EVALUATOR = "spite_env.rollouts:Rollouts"
 
 #: Probabilities below are not worth showing.
 LEAST_SHOWN = 0.005
-
-#: Characters of a player's name that are shown.
-LONGEST_NAME = 20
 
 #: Whose eyes a replay may be seen with, see :meth:`Frame.table`, and the viewers that are meant.
 PERSPECTIVES: dict[str, Viewer] = {"0": 0, "1": 1, "mover": None, "all": "all"}
@@ -184,8 +181,10 @@ class Replay:
 
     def __init__(self, rules: Rules, players: Sequence[str], about: str, frames: Iterator[Frame]) -> None:
         self.rules = rules
-        first, second = map(_shown, players)
-        self.players = (first, second) if first != second else (f"{first} (0)", f"{second} (1)")
+        first, second = map(shown_name, players)
+        if first == second:
+            first, second = shown_name(f"{first} (0)"), shown_name(f"{second} (1)")
+        self.players = first, second
         self.about = printable(about)
         self._coming = frames
         self.frames = [next(frames)]
@@ -376,11 +375,6 @@ def _card(game: Game, player: int, action: int) -> str:
     if source <= game.rules.side_piles:
         return characters[s.pile_top[player, source, 0] - 1]
     return characters[s.center_size[center, 0]] if source == table.num_sources - 2 else characters[-1]
-
-
-def _shown(name: str) -> str:
-    """Return what there is room for of a name; the ends of long ones tell more, as those of files do."""
-    return printable(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}")
 
 
 def _first(values: Values | None) -> float | None:

@@ -32,7 +32,7 @@ Viewer: TypeAlias = int | str | None
 Decision: TypeAlias = tuple[int, int | None]
 
 #: Characters of a player's name that are shown.
-NAME_LENGTH = 24
+NAME_LENGTH = 20
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def describe(
             ``"all"``, for debugging, is the same with every card face up.
         seat: The player who sits at the bottom; None for the viewer.
         last_move: The last decision, as the player who made it and the action (None for a forfeit).
-        names: The players' names; of long ones the beginning is shown.
+        names: The players' names; of long ones the end is shown.
 
     Raises:
         ValueError: no such game, viewer, seat or decision.
@@ -164,7 +164,7 @@ def describe(
     everything = viewer == "all"
     eyes = turn if viewer is None or everything else int(viewer)
     seat = eyes if seat is None else checked_integer("seat", seat, 0, 1)
-    names = [printable(name[:NAME_LENGTH]) for name in names]
+    names = [*map(shown_name, names)]
 
     def hidden(cards: list[str]) -> tuple[Card, ...]:
         return tuple(cards) if everything else (None,) * len(cards)
@@ -210,6 +210,11 @@ def counted(number: int, noun: str) -> str:
 def printable(text: str) -> str:
     """Return a text without characters that would control a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def shown_name(name: str) -> str:
+    """Return what there is room for of a name; the ends of long ones tell more, as those of files do."""
+    return printable(name if len(name) <= NAME_LENGTH else f"…{name[1 - NAME_LENGTH :]}")
 
 
 def _center(rules: Rules, pile: Sequence[str]) -> Center:
