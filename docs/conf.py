@@ -1,7 +1,6 @@
 """How `make docs` builds the documentation. What pages say in double braces comes from the code and the results."""
 
 import json
-import re
 from pathlib import Path
 
 import spite_env
@@ -61,7 +60,6 @@ myst_substitutions = {
     ),
     "num_features": game.observation.n,
     "num_actions": game.actions.n,
-    "pins": dict(re.findall(r"^([\w-]+)==([^;\s]+)", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)),
     "ladder_command": f"```bash\n{ladder['machine']['command']}\n```",
     "ladder_minutes": f"{ladder['tournament']['seconds'] / 60:.0f}",
     "ladder_cores": ladder["machine"]["cores"],
