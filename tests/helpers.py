@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter, deque
@@ -27,6 +28,19 @@ ALL_PRESETS = tuple(Rules.preset(name) for name in PRESETS)
 SHORT_MATCH = Rules(payoff_size=4, match_points=9, max_games=5, first_player="random", recycle="set_aside")
 
 PLAYERS = (0, 1)
+
+#: A browser, if there is one, and what has it open no window and ask no network.
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM_OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 # -- hand-made games -------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from helpers import CHROMIUM, CHROMIUM_OPTIONS
 from spite_env import Rules, terminal
 from spite_env.arena import duel
 from spite_env.cli import main
@@ -434,9 +434,6 @@ def test_a_page_of_a_match_shows_all_its_games() -> None:
     assert "wins the match" in held[-1]["headline"]
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
 @pytest.mark.skipif(CHROMIUM is None, reason="a browser is needed")
 def test_a_browser_steps_through_the_page(tmp_path: Path) -> None:
     replay = of_policies("greedy", "random", Rules.mini(), seed=SEED)
@@ -453,9 +450,8 @@ def test_a_browser_steps_through_the_page(tmp_path: Path) -> None:
     text = re.sub(r"<meta http-equiv[^>]*>", "", page(replay))
     out = tmp_path / "page.html"
     out.write_text(text.replace("</body>", f"<script>{presses}</script></body>"), encoding="utf-8")
-    flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    more = f"--disable-component-update --disable-sync --user-data-dir={tmp_path / 'profile'} --dump-dom"
-    command = [str(CHROMIUM), *flags.split(), *more.split(), f"{out.as_uri()}#1"]
+    options = [*CHROMIUM_OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    command = [str(CHROMIUM), *options, f"{out.as_uri()}#1"]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert f"<title>2 3 2 {last} {last} 0</title>" in dom
     assert re.search(r'<button type="button" class="player\d" aria-current="step">2 ', dom)

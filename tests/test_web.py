@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from helpers import SHORT_MATCH, rehidden
+from helpers import CHROMIUM, CHROMIUM_OPTIONS, SHORT_MATCH, rehidden
 from spite_env import Game, Rules
 from spite_env.cli import main
 from spite_env.play.session import Session
@@ -527,8 +527,6 @@ def test_the_server_survives_garbage_and_saves_what_is_played_when_it_is_stopped
 
 # -- a browser -----------------------------------------------------------------------------------------------------
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
@@ -539,22 +537,8 @@ def browser(tmp_path: Path) -> Iterator[Any]:
         pytest.skip("needs Chromium and its driver")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for word in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-    ):
-        options.add_argument(f"--{word}")
-    for word in (
-        "disable-component-update",
-        "disable-sync",
-        "force-prefers-reduced-motion",
-        f"user-data-dir={tmp_path}",
-    ):
-        options.add_argument(f"--{word}")
+    for option in (*CHROMIUM_OPTIONS, "--force-prefers-reduced-motion", f"--user-data-dir={tmp_path}"):
+        options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     chromium = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     try:
