@@ -1,7 +1,8 @@
 """The vectorised core: how the game is played, for any number of games at once.
 
 No Python loop runs over games. The state is field-major (see :mod:`spite_env.state`); a decision touches, in each game,
-only the few cells that it changes, through flat indices ``row * stride + game``.
+only the few cells that it changes, through flat indices ``row * stride + game``. Where Numba is installed,
+:mod:`spite_env.compiled` does the most frequent of this instead, and a batch of one has :mod:`spite_env.single`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spite_env import position as positions_module
 from spite_env import single, streams
+from spite_env.acceleration import check_compiled, compiled_core
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.rules import Rules, checked_integer, checked_rules
@@ -81,6 +83,8 @@ class Game:
         encoding: ``"onehot"`` or ``"compact"``, see :class:`~spite_env.observation.ObservationTable`.
         side_depth: Cards below the top of each side pile that an observation shows one by one.
         autoreset: Whether an ended game is dealt anew within the step that ended it.
+        compiled: Whether the core runs compiled, which is faster and does the same. True needs Numba (the extra
+            ``fast``); None is True where Numba is installed.
 
     A game plays exactly as ``spite_and_malice_v0.env`` does after ``reset(seed=its seed)``. An ended game stays as it
     ended, has an all-false mask and ignores its action until it is reset; with ``autoreset`` its flags, its result and
@@ -98,6 +102,7 @@ class Game:
 
     Raises:
         ValueError: an argument out of range.
+        ImportError: ``compiled`` is True, and Numba is not installed.
     """
 
     def __init__(
@@ -109,7 +114,9 @@ class Game:
         encoding: str = "onehot",
         side_depth: int = 3,
         autoreset: bool = False,
+        compiled: bool | None = None,
     ) -> None:
+        check_compiled(compiled)
         rules = checked_rules(rules)
         num_games = checked_integer("num_games", num_games, 1)
         self._attach(
@@ -118,17 +125,25 @@ class Game:
             ActionTable(rules),
             ObservationTable(rules, encoding, side_depth),
             autoreset,
+            compiled,
         )
         self.reset(seed=streams.seeds_for(seed, num_games))
 
     def _attach(
-        self, rules: Rules, state: State, actions: ActionTable, observation: ObservationTable, autoreset: bool
+        self,
+        rules: Rules,
+        state: State,
+        actions: ActionTable,
+        observation: ObservationTable,
+        autoreset: bool,
+        compiled: bool | None,
     ) -> None:
         self.rules = rules
         self.state = state
         self.actions = actions
         self.observation = observation
         self.autoreset = autoreset
+        self.compiled = compiled
         self.num_games = state.num_games
         self.listener: Listener | None = None
         self._all = np.arange(self.num_games)
@@ -136,6 +151,7 @@ class Game:
         self._ended_games: Index = self._all[:0]
         self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
         self._deck = np.array(rules.deck, np.uint8)[:, None]
+        self._layout = single.layout_of(rules)
         self._hand_rows = _hand_rows(rules)
         self._discard_rows = _discard_rows(rules)
         self._reveal_rows = _reveal_rows(rules)
@@ -206,7 +222,7 @@ class Game:
             mask.flags.writeable = False
             return mask.T
         if self._mask is None:
-            self._mask = single.legal_actions(self) if self.num_games == 1 else self._legal(slice(None))
+            self._mask = self._legal(slice(None))
             self._mask.flags.writeable = False
         return self._mask.T
 
@@ -233,11 +249,12 @@ class Game:
         elif table.rules != self.rules:
             raise ValueError(f"the observation table is one for {table.rules}; this game's rules are {self.rules}")
         if viewer is None:
-            return table.encode(self.state, None, games)
+            return table.encode(self.state, None, games, self._kernels)
         seats, count = np.asarray(viewer), self.num_games if games is None else games.size
         if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
             raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
-        return table.encode(self.state, int(seats) if seats.ndim == 0 else seats.astype(np.uint8), games)
+        viewers = int(seats) if seats.ndim == 0 else seats.astype(np.uint8)
+        return table.encode(self.state, viewers, games, self._kernels)
 
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""
@@ -247,7 +264,7 @@ class Game:
         """Return an independent ``Game`` of copies of all games, or of those in ``indices`` (repeats allowed)."""
         games = self._all if indices is None else self._checked_games(indices, repeats=True)
         copied = self.__class__.__new__(self.__class__)
-        copied._attach(self.rules, self.state.take(games), self.actions, self.observation, self.autoreset)
+        copied._attach(self.rules, self.state.take(games), self.actions, self.observation, self.autoreset, self.compiled)
         kept = np.flatnonzero(np.isin(games, self._ended_games))
         copied._ended_games = kept
         copied._ended_observations = self._ended_observations[np.searchsorted(self._ended_games, games[kept])]
@@ -354,13 +371,26 @@ class Game:
 
     def _step(self, games: Index, chosen: Index) -> None:
         """Make decisions that are known to be legal, no game twice."""
-        s = self.state
-        if self.num_games == games.size == 1 and self.listener is None and not self.autoreset:
-            single.step(self, int(chosen[0]))
-            self._mask = None
-            return
         if self.autoreset:
             self._clear_result(games)
+        if self.listener is None and self._kernels is not None:
+            self._step_compiled(self._kernels, games, chosen)
+        elif self.listener is None and self.num_games == games.size == 1:
+            single.step(self, int(chosen[0]))
+        else:
+            self._step_together(games, chosen)
+        self._settle(games)
+
+    def _step_compiled(self, kernels: Any, games: Index, chosen: Index) -> None:
+        s = self.state
+        outcomes = np.empty(games.size, np.int8)
+        if kernels.step(s.cells, s.steps, s.key, s.shuffles, self._layout, games, chosen, outcomes):
+            decided = np.flatnonzero(outcomes >= NO_WINNER)
+            self._end(games[decided], outcomes[decided])
+            self._end(games[outcomes == kernels.TRUNCATED], NO_WINNER, truncated=True)
+
+    def _step_together(self, games: Index, chosen: Index) -> None:
+        s = self.state
         steps = s.steps[games] + 1
         s.steps[games] = steps
         at_limit = steps >= self.rules.max_steps
@@ -379,7 +409,6 @@ class Game:
         if np.count_nonzero(at_limit):
             late = games[at_limit]
             self._end(late[~s.over[late] & (s.steps[late] > 0)], NO_WINNER, truncated=True)
-        self._settle(games)
 
     def forfeit(self, indices: ArrayLike) -> None:
         """End games (or matches) as lost by the player to move.
@@ -464,6 +493,13 @@ class Game:
     def _legal(self, at: slice | Index) -> NDArray[np.bool_]:
         """Return the legal actions of some games, bool ``(n, games)``."""
         s, rules, table = self.state, self.rules, self.actions
+        if self._kernels is not None:
+            games = self._all if isinstance(at, slice) else at
+            mask = np.empty((table.n, games.size), np.bool_)
+            self._kernels.legal_actions(s.cells, s.over, self._layout, games, mask.view(np.uint8))
+            return mask
+        if isinstance(at, slice) and self.num_games == 1:
+            return single.legal_actions(self)
         player = s.player[at]
         held = self._of_player("hand", at, player) > 0
         tops = self._of_player("pile_top", at, player)
@@ -707,7 +743,7 @@ class Game:
         ended = games[s.over[games]]
         if ended.size:
             final = s.take(ended)
-            observations = np.stack([self.observation.encode(final, viewer) for viewer in (0, 1)], axis=1)
+            observations = np.stack([self.observation.encode(final, viewer, None, self._kernels) for viewer in (0, 1)], axis=1)
             all_ended = np.concatenate((self._ended_games, ended))
             order = np.argsort(all_ended)
             self._ended_games = all_ended[order]
@@ -745,6 +781,20 @@ class Game:
 
     def _deal(self, games: Index, starter: Bytes | None = None, payoff_sizes: Index | None = None) -> None:
         """Deal games; without a given ``starter`` the rules name who starts."""
+        if self._kernels is None:
+            self._deal_together(games, starter)
+        else:
+            s = self.state
+            starters = np.full(games.size, -1, np.int8) if starter is None else starter.astype(np.int8)
+            by_rules = self._kernels.BY_RULES.get(self.rules.first_player, self.rules.first_player)
+            self._kernels.deal(s.cells, s.key, self._layout, games, starters, by_rules)
+        if payoff_sizes is None or not games.size:
+            self._tell("deal", games)
+        else:
+            self._shorten_payoff(games, payoff_sizes)
+            self._tell("position", games)
+
+    def _deal_together(self, games: Index, starter: Bytes | None) -> None:
         s, rules = self.state, self.rules
         payoff, hand = rules.payoff_size, rules.hand_size
         cards, named = self._shuffle_decks(games, deal_ties_anew=starter is None)
@@ -769,15 +819,11 @@ class Game:
             s.hidden[top - 1, games] -= 1
         s.stock[: stock.shape[1], games] = stock.T
         s.stock_size[games] = stock.shape[1]
-        if payoff_sizes is None or not games.size:
-            self._tell("deal", games)
-        else:
-            self._shorten_payoff(games, piles, payoff_sizes)
-            self._tell("position", games)
 
-    def _shorten_payoff(self, games: Index, piles: Bytes, sizes: Index) -> None:
-        """Leave the top ``sizes`` cards of pay-off piles dealt as ``piles`` ``(games, 2, size)``; bury the others."""
+    def _shorten_payoff(self, games: Index, sizes: Index) -> None:
+        """Leave the top ``sizes`` cards of pay-off piles just dealt; bury the others."""
         s, most, rows = self.state, self.rules.payoff_size, np.arange(games.size)[:, None]
+        piles = s.pile[:, 0, 1 : most + 1, games]
         buried = (most - sizes)[:, None]
         kept = np.minimum(buried + np.arange(most), most - 1)
         s.pile[:, 0, 1 : most + 1, games] = piles[rows[:, :, None], np.arange(2)[:, None], kept[:, None]]
@@ -808,6 +854,11 @@ class Game:
         return cards, starter
 
     # Helpers
+
+    @property
+    def _kernels(self) -> Any:
+        """:mod:`spite_env.compiled`, or None if the core doesn't run compiled."""
+        return None if self.compiled is False else compiled_core()
 
     def _of_player(self, field: str, at: slice | Index, player: Bytes) -> Bytes:
         """Select each mover's part of a field of shape (2, rows, games), in all games or in some."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spite_env.rules import MAX_COUNT, Rules, checked_integer
-from spite_env.state import Bytes, Index, State, byte_fields
+from spite_env.state import Bytes, Index, State, byte_fields, first_rows
 
 Kind = Literal["card", "number", "tally"]
 
@@ -106,6 +106,35 @@ def observation_slices(rules: Rules, side_depth: int) -> tuple[Slice, ...]:
     )
 
 
+class Plan(NamedTuple):
+    """What :mod:`spite_env.compiled` needs to know of a table: places in natural units, and rows of cells.
+
+    Attributes:
+        one_hot: The encoding.
+        depths: Cards of each side pile that are shown one by one.
+        own_turn: Where the numbers begin.
+        own_hand: Where the tallies begin.
+        side_size: Where the sizes of all side piles begin, the viewer's first; so for their cards and the rest of them.
+        sources: The row of each feature, or that it starts from, intp ``(2, features)`` by viewer.
+        side_rows: The row of place 0 of each side pile, intp ``(2, piles)`` by viewer.
+        digit_places: Which number each binary digit belongs to.
+        digit_bits: Which of its bits the digit is, uint8.
+    """
+
+    one_hot: bool
+    depths: int
+    own_turn: int
+    own_hand: int
+    unseen: int
+    side_size: int
+    side_cards: int
+    side_rest: int
+    sources: NDArray[np.intp]
+    side_rows: NDArray[np.intp]
+    digit_places: NDArray[np.intp]
+    digit_bits: Bytes
+
+
 class ObservationTable:
     """The layout of an observation, and its encoder.
 
@@ -156,6 +185,22 @@ class ObservationTable:
         self._digit_bit = np.concatenate([np.tile(np.arange(width), size) for width, size in bits]).astype(np.uint8)
         self._digit_place = np.repeat(np.arange(sum(size for _, size in bits)), np.repeat(*np.array(bits).T))
 
+        at = {name: place.start for name, place in self._natural.items()}
+        self._plan = Plan(
+            one_hot=encoding == "onehot",
+            depths=side_depth + 1,
+            own_turn=at["own_turn"],
+            own_hand=at["own_hand"],
+            unseen=at["unseen"],
+            side_size=at["own_side_size"],
+            side_cards=at["own_side_cards"],
+            side_rest=at["own_side_rest"],
+            sources=np.stack(self._sources),
+            side_rows=np.stack(self._first_places)[:, :, 0] + first_rows(rules)["pile"],
+            digit_places=self._digit_place,
+            digit_bits=self._digit_bit,
+        )
+
     @property
     def space(self) -> Box:
         """The Gymnasium space of one observation: uint8 ``(n,)``."""
@@ -172,11 +217,16 @@ class ObservationTable:
             )
         return "\n".join(lines)
 
-    def encode(self, state: State, viewer: int | Bytes | None = None, games: Index | None = None) -> Bytes:
+    def encode(
+        self, state: State, viewer: int | Bytes | None = None, games: Index | None = None, kernels: Any = None
+    ) -> Bytes:
         """Return a player's view of all games (or of some), uint8 ``(games, n)``.
 
-        The viewer is player 0 or 1, one of them for each game (uint8), or None, which is the mover.
+        The viewer is player 0 or 1, one of them for each game (uint8), or None, which is the mover. ``kernels`` is
+        :mod:`spite_env.compiled`, or None.
         """
+        if kernels is not None:
+            return self._encode_compiled(kernels, state, viewer, games)
         natural = self._encode_natural(state, viewer, games)
         if self.encoding == "compact":
             return natural.T
@@ -188,6 +238,17 @@ class ObservationTable:
         np.right_shift(numbers[self._digit_place], self._digit_bit[:, None], out=digits)
         digits &= 1
         counts[:] = tallies
+        return encoded.T
+
+    def _encode_compiled(self, kernels: Any, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:
+        if games is None:
+            games = np.arange(state.num_games)
+        if viewer is None:
+            viewer = state.player[games]
+        elif isinstance(viewer, int):
+            viewer = np.full(games.size, viewer, np.uint8)
+        encoded = np.empty((self.n, games.size), np.uint8)
+        kernels.observe(state.cells, self._plan, self.rules.kinds, viewer, games, encoded)
         return encoded.T
 
     def _encode_natural(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:

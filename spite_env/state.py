@@ -68,7 +68,7 @@ WIDE_FIELDS: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 
 
 @functools.cache
-def _first_rows(rules: Rules) -> dict[str, int]:
+def first_rows(rules: Rules) -> dict[str, int]:
     shapes = byte_fields(rules)
     return dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
 
@@ -117,7 +117,7 @@ class State:
         self.num_games = num_games
         # Rows a multiple of 512 bytes apart share few sets of a processor's caches, and throw each other out.
         self.stride = num_games + 64 * (num_games % 512 == 0)
-        self.first_rows = _first_rows(rules)
+        self.first_rows = first_rows(rules)
         shapes = byte_fields(rules)
         rows = np.zeros((sum(map(prod, shapes.values())), self.stride), np.uint8)
         self.flat_cells = rows.reshape(-1)
@@ -134,7 +134,7 @@ class State:
     def row(rules: Rules, field: str, *index: Any) -> Index:
         """Return the rows in ``cells`` of a byte field, indexed like the field without its axis of games."""
         shape = byte_fields(rules)[field]
-        rows: Index = _first_rows(rules)[field] + np.arange(prod(shape)).reshape(shape)[index]
+        rows: Index = first_rows(rules)[field] + np.arange(prod(shape)).reshape(shape)[index]
         return rows
 
     def clear_table(self, games: Index) -> None:
