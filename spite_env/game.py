@@ -1,8 +1,8 @@
 """The vectorised core: how the game is played, for any number of games at once.
 
 No Python loop runs over games. The state is field-major (see :mod:`spite_env.state`); a decision touches, in each game,
-only the few cells that it changes, through flat indices ``row * stride + game``. Where Numba is installed,
-:mod:`spite_env.compiled` does the most frequent of this instead, and a batch of one has :mod:`spite_env.single`.
+only the few cells that it changes, through flat indices ``row * stride + game``. What happens often is
+written once more in :mod:`spite_env.kernels`, for compiling and for batches of one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spite_env import position as positions_module
-from spite_env import single, streams
-from spite_env.acceleration import check_compiled, compiled_core
+from spite_env import streams
+from spite_env.acceleration import kernels, runs_compiled
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.rules import Rules, checked_integer, checked_rules
@@ -93,6 +93,7 @@ class Game:
     Attributes:
         actions: The :class:`~spite_env.actions.ActionTable`.
         observation: The :class:`~spite_env.observation.ObservationTable`.
+        compiled: Whether the core runs compiled.
         state: The storage, hidden cards included; for reading only.
         listener: None, or a function told of every event as it happens: ``listener(kind, games, **details)`` with the
             kinds ``"play"`` (player, source, card, center), ``"discard"`` (player, card, side), ``"end_turn"``
@@ -116,7 +117,6 @@ class Game:
         autoreset: bool = False,
         compiled: bool | None = None,
     ) -> None:
-        check_compiled(compiled)
         rules = checked_rules(rules)
         num_games = checked_integer("num_games", num_games, 1)
         self._attach(
@@ -125,7 +125,7 @@ class Game:
             ActionTable(rules),
             ObservationTable(rules, encoding, side_depth),
             autoreset,
-            compiled,
+            runs_compiled(compiled),
         )
         self.reset(seed=streams.seeds_for(seed, num_games))
 
@@ -136,7 +136,7 @@ class Game:
         actions: ActionTable,
         observation: ObservationTable,
         autoreset: bool,
-        compiled: bool | None,
+        compiled: bool,
     ) -> None:
         self.rules = rules
         self.state = state
@@ -151,7 +151,8 @@ class Game:
         self._ended_games: Index = self._all[:0]
         self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
         self._deck = np.array(rules.deck, np.uint8)[:, None]
-        self._layout = single.layout_of(rules)
+        self._layout = kernels().layout_of(rules)
+        self._layout_numbers = np.array(self._layout)
         self._hand_rows = _hand_rows(rules)
         self._discard_rows = _discard_rows(rules)
         self._reveal_rows = _reveal_rows(rules)
@@ -249,12 +250,12 @@ class Game:
         elif table.rules != self.rules:
             raise ValueError(f"the observation table is one for {table.rules}; this game's rules are {self.rules}")
         if viewer is None:
-            return table.encode(self.state, None, games, self._kernels)
+            return table.encode(self.state, None, games, self.compiled)
         seats, count = np.asarray(viewer), self.num_games if games is None else games.size
         if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
             raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
         viewers = int(seats) if seats.ndim == 0 else seats.astype(np.uint8)
-        return table.encode(self.state, viewers, games, self._kernels)
+        return table.encode(self.state, viewers, games, self.compiled)
 
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""
@@ -264,7 +265,9 @@ class Game:
         """Return an independent ``Game`` of copies of all games, or of those in ``indices`` (repeats allowed)."""
         games = self._all if indices is None else self._checked_games(indices, repeats=True)
         copied = self.__class__.__new__(self.__class__)
-        copied._attach(self.rules, self.state.take(games), self.actions, self.observation, self.autoreset, self.compiled)
+        copied._attach(
+            self.rules, self.state.take(games), self.actions, self.observation, self.autoreset, self.compiled
+        )
         kept = np.flatnonzero(np.isin(games, self._ended_games))
         copied._ended_games = kept
         copied._ended_observations = self._ended_observations[np.searchsorted(self._ended_games, games[kept])]
@@ -272,6 +275,10 @@ class Game:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "listener": None, "_mask": None}
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes)
+        self.compiled = self.compiled and kernels().COMPILED  # it may have been pickled elsewhere
 
     def __copy__(self) -> Game:
         return self.copy()
@@ -373,21 +380,21 @@ class Game:
         """Make decisions that are known to be legal, no game twice."""
         if self.autoreset:
             self._clear_result(games)
-        if self.listener is None and self._kernels is not None:
-            self._step_compiled(self._kernels, games, chosen)
+        if self.listener is None and self.compiled:
+            self._step_compiled(games, chosen)
         elif self.listener is None and self.num_games == games.size == 1:
-            single.step(self, int(chosen[0]))
+            kernels().step_alone(self, int(chosen[0]))
         else:
             self._step_together(games, chosen)
         self._settle(games)
 
-    def _step_compiled(self, kernels: Any, games: Index, chosen: Index) -> None:
+    def _step_compiled(self, games: Index, chosen: Index) -> None:
         s = self.state
         outcomes = np.empty(games.size, np.int8)
-        if kernels.step(s.cells, s.steps, s.key, s.shuffles, self._layout, games, chosen, outcomes):
+        if kernels().step(s.cells, s.steps, s.key, s.shuffles, self._layout_numbers, games, chosen, outcomes):
             decided = np.flatnonzero(outcomes >= NO_WINNER)
             self._end(games[decided], outcomes[decided])
-            self._end(games[outcomes == kernels.TRUNCATED], NO_WINNER, truncated=True)
+            self._end(games[outcomes == kernels().TRUNCATED], NO_WINNER, truncated=True)
 
     def _step_together(self, games: Index, chosen: Index) -> None:
         s = self.state
@@ -493,13 +500,13 @@ class Game:
     def _legal(self, at: slice | Index) -> NDArray[np.bool_]:
         """Return the legal actions of some games, bool ``(n, games)``."""
         s, rules, table = self.state, self.rules, self.actions
-        if self._kernels is not None:
+        if self.compiled:
             games = self._all if isinstance(at, slice) else at
             mask = np.empty((table.n, games.size), np.bool_)
-            self._kernels.legal_actions(s.cells, s.over, self._layout, games, mask.view(np.uint8))
+            kernels().legal_actions(s.cells, s.over, self._layout_numbers, games, mask.view(np.uint8))
             return mask
         if isinstance(at, slice) and self.num_games == 1:
-            return single.legal_actions(self)
+            return kernels().legal_actions_alone(self)
         player = s.player[at]
         held = self._of_player("hand", at, player) > 0
         tops = self._of_player("pile_top", at, player)
@@ -743,7 +750,9 @@ class Game:
         ended = games[s.over[games]]
         if ended.size:
             final = s.take(ended)
-            observations = np.stack([self.observation.encode(final, viewer, None, self._kernels) for viewer in (0, 1)], axis=1)
+            observations = np.stack(
+                [self.observation.encode(final, viewer, None, self.compiled) for viewer in (0, 1)], axis=1
+            )
             all_ended = np.concatenate((self._ended_games, ended))
             order = np.argsort(all_ended)
             self._ended_games = all_ended[order]
@@ -781,13 +790,13 @@ class Game:
 
     def _deal(self, games: Index, starter: Bytes | None = None, payoff_sizes: Index | None = None) -> None:
         """Deal games; without a given ``starter`` the rules name who starts."""
-        if self._kernels is None:
+        if not self.compiled:
             self._deal_together(games, starter)
         else:
             s = self.state
             starters = np.full(games.size, -1, np.int8) if starter is None else starter.astype(np.int8)
-            by_rules = self._kernels.BY_RULES.get(self.rules.first_player, self.rules.first_player)
-            self._kernels.deal(s.cells, s.key, self._layout, games, starters, by_rules)
+            by_rules = kernels().BY_RULES.get(self.rules.first_player, self.rules.first_player)
+            kernels().deal(s.cells, s.key, self._layout_numbers, games, starters, by_rules)
         if payoff_sizes is None or not games.size:
             self._tell("deal", games)
         else:
@@ -854,11 +863,6 @@ class Game:
         return cards, starter
 
     # Helpers
-
-    @property
-    def _kernels(self) -> Any:
-        """:mod:`spite_env.compiled`, or None if the core doesn't run compiled."""
-        return None if self.compiled is False else compiled_core()
 
     def _of_player(self, field: str, at: slice | Index, player: Bytes) -> Bytes:
         """Select each mover's part of a field of shape (2, rows, games), in all games or in some."""

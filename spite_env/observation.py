@@ -7,15 +7,17 @@ counted by rank. Nothing in it depends on a card that the viewer can't see.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spite_env.acceleration import kernels
 from spite_env.rules import MAX_COUNT, Rules, checked_integer
 from spite_env.state import Bytes, Index, State, byte_fields, first_rows
 
@@ -106,35 +108,6 @@ def observation_slices(rules: Rules, side_depth: int) -> tuple[Slice, ...]:
     )
 
 
-class Plan(NamedTuple):
-    """What :mod:`spite_env.compiled` needs to know of a table: places in natural units, and rows of cells.
-
-    Attributes:
-        one_hot: The encoding.
-        depths: Cards of each side pile that are shown one by one.
-        own_turn: Where the numbers begin.
-        own_hand: Where the tallies begin.
-        side_size: Where the sizes of all side piles begin, the viewer's first; so for their cards and the rest of them.
-        sources: The row of each feature, or that it starts from, intp ``(2, features)`` by viewer.
-        side_rows: The row of place 0 of each side pile, intp ``(2, piles)`` by viewer.
-        digit_places: Which number each binary digit belongs to.
-        digit_bits: Which of its bits the digit is, uint8.
-    """
-
-    one_hot: bool
-    depths: int
-    own_turn: int
-    own_hand: int
-    unseen: int
-    side_size: int
-    side_cards: int
-    side_rest: int
-    sources: NDArray[np.intp]
-    side_rows: NDArray[np.intp]
-    digit_places: NDArray[np.intp]
-    digit_bits: Bytes
-
-
 class ObservationTable:
     """The layout of an observation, and its encoder.
 
@@ -185,22 +158,6 @@ class ObservationTable:
         self._digit_bit = np.concatenate([np.tile(np.arange(width), size) for width, size in bits]).astype(np.uint8)
         self._digit_place = np.repeat(np.arange(sum(size for _, size in bits)), np.repeat(*np.array(bits).T))
 
-        at = {name: place.start for name, place in self._natural.items()}
-        self._plan = Plan(
-            one_hot=encoding == "onehot",
-            depths=side_depth + 1,
-            own_turn=at["own_turn"],
-            own_hand=at["own_hand"],
-            unseen=at["unseen"],
-            side_size=at["own_side_size"],
-            side_cards=at["own_side_cards"],
-            side_rest=at["own_side_rest"],
-            sources=np.stack(self._sources),
-            side_rows=np.stack(self._first_places)[:, :, 0] + first_rows(rules)["pile"],
-            digit_places=self._digit_place,
-            digit_bits=self._digit_bit,
-        )
-
     @property
     def space(self) -> Box:
         """The Gymnasium space of one observation: uint8 ``(n,)``."""
@@ -218,15 +175,18 @@ class ObservationTable:
         return "\n".join(lines)
 
     def encode(
-        self, state: State, viewer: int | Bytes | None = None, games: Index | None = None, kernels: Any = None
+        self,
+        state: State,
+        viewer: int | Bytes | None = None,
+        games: Index | None = None,
+        compiled: bool = False,
     ) -> Bytes:
         """Return a player's view of all games (or of some), uint8 ``(games, n)``.
 
-        The viewer is player 0 or 1, one of them for each game (uint8), or None, which is the mover. ``kernels`` is
-        :mod:`spite_env.compiled`, or None.
+        The viewer is player 0 or 1, one of them for each game (uint8), or None, which is the mover.
         """
-        if kernels is not None:
-            return self._encode_compiled(kernels, state, viewer, games)
+        if compiled:
+            return self._encode_compiled(state, viewer, games)
         natural = self._encode_natural(state, viewer, games)
         if self.encoding == "compact":
             return natural.T
@@ -240,7 +200,11 @@ class ObservationTable:
         counts[:] = tallies
         return encoded.T
 
-    def _encode_compiled(self, kernels: Any, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:
+    @functools.cached_property
+    def _plan(self) -> Any:
+        return kernels().plan_of(self)
+
+    def _encode_compiled(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:
         if games is None:
             games = np.arange(state.num_games)
         if viewer is None:
@@ -248,7 +212,7 @@ class ObservationTable:
         elif isinstance(viewer, int):
             viewer = np.full(games.size, viewer, np.uint8)
         encoded = np.empty((self.n, games.size), np.uint8)
-        kernels.observe(state.cells, self._plan, self.rules.kinds, viewer, games, encoded)
+        kernels().observe(state.cells, *self._plan, viewer, games, encoded)
         return encoded.T
 
     def _encode_natural(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env import streams
-from spite_env.acceleration import compiled_core
+from spite_env.acceleration import kernels
 from spite_env.actions import ActionTable
 from spite_env.information import InformationSets
 from spite_env.rules import Rules
@@ -131,9 +131,8 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     Returns:
         int ``(n,)``.
     """
-    kernels = compiled_core()
-    if kernels is not None and action_mask.T.flags.c_contiguous:
-        return kernels.random_legal_actions(action_mask.T.view(np.uint8), np.asarray(uniform, np.float64))
+    if kernels().COMPILED and action_mask.T.flags.c_contiguous:
+        return kernels().random_legal_actions(action_mask.T.view(np.uint8), np.asarray(uniform, np.float64))
     by_action = action_mask.T.astype(np.min_scalar_type(action_mask.shape[1]))
     if len(uniform) < 32:
         np.add.accumulate(by_action, axis=0, out=by_action)

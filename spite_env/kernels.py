@@ -1,27 +1,56 @@
-"""The core compiled: what NumPy does operation by operation over all games, as one loop of machine code over games.
+"""The core one game at a time: what NumPy does operation by operation over all games, as loops over games.
 
-:class:`~spite_env.game.Game` uses this module where Numba is installed, and does the same without it; the tests compare
-both. Moves and draws are those of :mod:`spite_env.single`. The functions work on the games ``games`` of a batch, int
-``(k,)``, whose cells are ``all_cells``, :attr:`State.cells`.
+Where Numba is installed (the extra ``fast``), these functions are compiled, and :class:`~spite_env.game.Game` runs its
+batches with them: one pass of machine code instead of a hundred over NumPy's arrays. Where it is not, a batch of one
+still makes its decisions here, in plain Python on the bytes of its state, because a NumPy call costs as much for one
+game as for a hundred. The tests compare all of this with the core, game by game.
 
-Numba keeps what it has compiled in ``__pycache__``, or in its own cache where that can't be written to.
+A game's ``cells`` are its column of :attr:`State.cells`. Functions of many games work on the games ``games`` of a batch,
+int ``(k,)``, whose cells are ``all_cells``.
+
+Numba keeps what it has compiled in ``__pycache__``, or in its own cache where that can't be written to, as long as this
+file stays the same: so all that is compiled together stands in it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable, MutableSequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from spite_env import single, streams
-from spite_env.observation import Plan
-from spite_env.single import COMPLETES_PILE, WINS, Cells, Layout
-from spite_env.state import NO_WINNER, Bytes, Index
+from spite_env.rules import Rules
+from spite_env.state import NO_WINNER, Bytes, Index, byte_fields, first_rows
 from spite_env.streams import GOLDEN, Purpose, Words
 
-jit = numba.njit(cache=True, error_model="numpy")
+if TYPE_CHECKING:
+    from spite_env.game import Game
+    from spite_env.observation import ObservationTable
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+try:
+    import numba
+    from numba.np.unsafe.ndarray import to_fixed_tuple
+except ImportError:
+    COMPILED = False
+
+    def _inner(function: Function) -> Function:
+        """Leave a function as it is."""
+        return function
+
+    _entry = _inner
+else:
+    COMPILED = True
+    _inner = numba.njit(error_model="numpy")
+    _entry = numba.njit(error_model="numpy", cache=True)
+
+Cells: TypeAlias = MutableSequence[int]
+
+#: What a move leads to.
+_GOES_ON, COMPLETES_PILE, WINS, ENDS_TURN = range(4)
 
 #: How a step leaves a game that nobody has won; otherwise it is the winner.
 GOES_ON, TRUNCATED = -3, -2
@@ -31,23 +60,278 @@ _RANDOM, _HIGHER_PAYOFF = 2, 3
 BY_RULES = {"random": _RANDOM, "higher_payoff": _HIGHER_PAYOFF}
 
 _DEAL, _STARTER, _SHUFFLE = (np.uint64(purpose) for purpose in (Purpose.DEAL, Purpose.STARTER, Purpose.SHUFFLE))
-_BLOCK = 256  # games
 _LOW_BYTE = np.uint64(0xFF)
 _BUCKETS, _BUCKET_SHIFT = 128, np.uint64(57)
-
-_write_legal, _move, _refills, _must_return, _draw = map(
-    jit, (single.write_legal, single.move, single.refills, single.must_return, single.draw)
-)
-_mix = jit(streams.mix)
+_BLOCK = 256  # games
 
 
-@jit
+class Layout(NamedTuple):
+    """The rules as plain numbers, and the first row of each field in the cells of a game."""
+
+    ranks: int
+    kinds: int
+    centers: int
+    sides: int
+    places: int
+    hand_limit: int
+    copies: int
+    wilds: int
+    payoff_size: int
+    max_steps: int
+    refills_mid_turn: bool
+    sets_aside: bool
+    puts_under: bool
+    ends_when_empty: bool
+    starter: int
+    player: int
+    hand: int
+    hand_size: int
+    pile_size: int
+    pile_top: int
+    side_tally: int
+    center_size: int
+    center_wild: int
+    set_aside: int
+    set_aside_size: int
+    stock_size: int
+    hidden: int
+    seen: int
+    stock: int
+    pile: int
+
+
+@functools.cache
+def layout_of(rules: Rules) -> Layout:
+    """Return the layout of a variant."""
+    return Layout(
+        ranks=rules.ranks,
+        kinds=rules.kinds,
+        centers=rules.center_piles,
+        sides=rules.side_piles,
+        places=byte_fields(rules)["pile"][-1],
+        hand_limit=rules.hand_size,
+        copies=rules.copies,
+        wilds=rules.wilds,
+        payoff_size=rules.payoff_size,
+        max_steps=rules.max_steps,
+        refills_mid_turn=rules.refill_mid_turn,
+        sets_aside=rules.recycle == "set_aside",
+        puts_under=rules.recycle == "bottom",
+        ends_when_empty=rules.stock_end == "empty",
+        **{name: row for name, row in first_rows(rules).items() if name in Layout._fields},
+    )
+
+
+class Plan(NamedTuple):
+    """An observation table as plain numbers: places in natural units.
+
+    Attributes:
+        one_hot: Whether that is the encoding.
+        kinds: Kinds of cards.
+        depths: Cards of each side pile that are shown one by one.
+        own_turn: Where the numbers begin.
+        own_hand: Where the tallies begin.
+        unseen: Where the cards begin that the viewer can't see.
+        side_size: Where the sizes of all side piles begin, the viewer's first.
+        side_cards: Where their cards begin.
+        side_rest: Where the tallies of the rest of them begin.
+    """
+
+    one_hot: int
+    kinds: int
+    depths: int
+    own_turn: int
+    own_hand: int
+    unseen: int
+    side_size: int
+    side_cards: int
+    side_rest: int
+
+
+def plan_of(table: ObservationTable) -> tuple[NDArray[np.int64], Index, Index, Index]:
+    """Return what :func:`observe` has to know of a table.
+
+    Returns:
+        The numbers of its :class:`Plan`; the row of cells that each feature shows or starts from, by viewer; the row of
+        place 0 of each side pile, by viewer; for each binary digit, whose it is, and which bit.
+    """
+    at = {name: place.start for name, place in table._natural.items()}
+    plan = Plan(
+        one_hot=table.encoding == "onehot",
+        kinds=table.rules.kinds,
+        depths=table.side_depth + 1,
+        own_turn=at["own_turn"],
+        own_hand=at["own_hand"],
+        unseen=at["unseen"],
+        side_size=at["own_side_size"],
+        side_cards=at["own_side_cards"],
+        side_rest=at["own_side_rest"],
+    )
+    return (
+        np.array(plan),
+        np.stack(table._sources),
+        np.stack(table._first_places)[:, :, 0] + first_rows(table.rules)["pile"],
+        np.stack((table._digit_place, table._digit_bit)),
+    )
+
+
+_LAYOUT_SIZE, _PLAN_SIZE = len(Layout._fields), len(Plan._fields)
+
+
+@_inner
+def _unpacked(layout: NDArray[np.int64]) -> Layout:
+    """Return a layout from its numbers: an array is quick to hand over, a tuple of so many is not."""
+    return Layout(*to_fixed_tuple(layout, _LAYOUT_SIZE))
+
+
+def write_legal(cells: Cells, layout: Layout, mask: MutableSequence[int]) -> None:
+    """Write which actions are legal in a game that goes on."""
+    kinds, piles = layout.kinds, layout.sides + 1
+    player = cells[layout.player]
+    hand = layout.hand + player * kinds
+    tops = layout.pile_top + player * piles
+    action = 0
+    for center in range(layout.centers):
+        height = cells[layout.center_size + center]
+        for pile in range(piles):
+            top = cells[tops + pile]
+            mask[action] = top == height + 1 or top == kinds
+            action += 1
+        mask[action] = cells[hand + height] > 0
+        mask[action + 1] = cells[hand + kinds - 1] > 0
+        action += 2
+    for card in range(kinds):
+        held = cells[hand + card] > 0
+        for _ in range(layout.sides):
+            mask[action] = held
+            action += 1
+    mask[action] = cells[layout.hand_size + player] == 0
+
+
+def move(cells: Cells, layout: Layout, action: int) -> int:
+    """Move the card of a legal action, or none, and pass the turn where that ends it; return what it leads to."""
+    kinds, sides = layout.kinds, layout.sides
+    piles, num_plays = sides + 1, layout.centers * (sides + 3)
+    player = cells[layout.player]
+    hand = layout.hand + player * kinds - 1
+    if action < num_plays:
+        center = action // (sides + 3)
+        source = action - center * (sides + 3)
+        height = cells[layout.center_size + center]
+        if source < piles:
+            pile = player * piles + source
+            card = cells[layout.pile_top + pile]
+            size = cells[layout.pile_size + pile] - 1
+            top = cells[layout.pile + pile * layout.places + size]
+            cells[layout.pile_size + pile] = size
+            cells[layout.pile_top + pile] = top
+            if source > 0:
+                cells[layout.side_tally + (player * sides + source - 1) * kinds + card - 1] -= 1
+            elif size > 0:
+                cells[layout.hidden + top - 1] -= 1
+                cells[layout.seen + top - 1] += 1
+                cells[layout.seen + kinds + top - 1] += 1
+        else:
+            card = height + 1 if source == piles else kinds
+            cells[hand + card] -= 1
+            cells[layout.hand_size + player] -= 1
+            cells[layout.hidden + card - 1] -= 1
+        cells[layout.center_size + center] = height + 1
+        cells[layout.center_wild + center * layout.ranks + height] = card == kinds
+        if cells[layout.pile_size + player * piles] == 0:
+            return WINS
+        return COMPLETES_PILE if height + 1 == layout.ranks else _GOES_ON
+    rank = (action - num_plays) // sides
+    if rank < kinds:
+        side = action - num_plays - rank * sides
+        pile = player * piles + 1 + side
+        size = cells[layout.pile_size + pile] + 1
+        cells[hand + rank + 1] -= 1
+        cells[layout.hand_size + player] -= 1
+        cells[layout.hidden + rank] -= 1
+        cells[layout.pile_size + pile] = size
+        cells[layout.pile_top + pile] = rank + 1
+        cells[layout.pile + pile * layout.places + size] = rank + 1
+        cells[layout.side_tally + (player * sides + side) * kinds + rank] += 1
+    cells[layout.player] = 1 - player
+    return ENDS_TURN
+
+
+def refills(cells: Cells, layout: Layout, outcome: int) -> bool:
+    """Return whether a hand is refilled after a move, which is then that of the player to move."""
+    if outcome == ENDS_TURN:
+        return True
+    return layout.refills_mid_turn and outcome != WINS and cells[layout.hand_size + cells[layout.player]] == 0
+
+
+def must_return(cells: Cells, layout: Layout) -> bool:
+    """Return whether the set-aside cards go under the stock before a refill."""
+    lack = layout.hand_limit - cells[layout.hand_size + cells[layout.player]]
+    return cells[layout.set_aside_size] > 0 and lack > cells[layout.stock_size]
+
+
+def draw(cells: Cells, layout: Layout) -> bool:
+    """Refill the mover's hand; return whether the stock check then ends the game."""
+    player = cells[layout.player]
+    hand = layout.hand + player * layout.kinds - 1
+    lack = layout.hand_limit - cells[layout.hand_size + player]
+    stock = cells[layout.stock_size]
+    left = max(stock - lack, 0)
+    for place in range(left, stock):
+        cells[hand + cells[layout.stock + place]] += 1
+    cells[layout.stock_size] = left
+    cells[layout.hand_size + player] += stock - left
+    if lack > stock:
+        return True
+    return layout.ends_when_empty and left == 0 and cells[layout.set_aside_size] == 0
+
+
+def legal_actions_alone(game: Game) -> NDArray[np.bool_]:
+    """Return the legal actions of the only game of a batch, bool ``(n, 1)``, found in plain Python."""
+    mask = np.zeros((game.actions.n, 1), np.bool_)
+    if not game.state.over[0]:
+        write_legal(game.state.flat_cells.data, game._layout, mask.view(np.uint8).reshape(-1).data)
+    return mask
+
+
+def step_alone(game: Game, action: int) -> None:
+    """Make a legal decision in the only game of a batch, in plain Python."""
+    state, layout = game.state, game._layout
+    cells = state.flat_cells.data
+    steps = int(state.steps[0]) + 1
+    state.steps[0] = steps
+    outcome = move(cells, layout, action)
+    if outcome == WINS:
+        game._end(game._all, cells[layout.player])
+    elif outcome == COMPLETES_PILE:
+        game._recycle(game._all, np.array([action // (layout.sides + 3)]))
+    if refills(cells, layout, outcome):
+        if must_return(cells, layout):
+            game._return(game._all)
+        if draw(cells, layout):
+            game._end(game._all, NO_WINNER)
+    if steps >= layout.max_steps and not state.over[0] and state.steps[0]:
+        game._end(game._all, NO_WINNER, truncated=True)
+
+
+_move, _refills, _must_return, _draw = map(_inner, (move, refills, must_return, draw))
+
+
+@_inner
+def _mix(word: Any) -> Any:
+    """Do what :func:`streams.mix` does, for one number."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@_inner
 def _combine(key: Any, value: Any) -> Any:
     """Do what :func:`streams.combine` does, for one key."""
     return _mix(_mix(key + GOLDEN) + np.uint64(value) * GOLDEN)
 
 
-@jit
+@_inner
 def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
     """Write cards in a random order, as :func:`streams.shuffle` does: sorted by random numbers that they ride on."""
     riders = np.empty(count, np.uint64)
@@ -74,7 +358,7 @@ def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
         shuffled[place] = ordered[place] & _LOW_BYTE
 
 
-@jit
+@_inner
 def _hide(cells: Cells, layout: Layout, tally: Bytes) -> None:
     """Do what :meth:`Game._hide` does."""
     for kind in range(layout.kinds):
@@ -86,7 +370,7 @@ def _hide(cells: Cells, layout: Layout, tally: Bytes) -> None:
         cells[layout.hidden + kind] += tally[kind]
 
 
-@jit
+@_inner
 def _put_under_stock(cells: Cells, layout: Layout, cards: Bytes, count: int) -> None:
     size = cells[layout.stock_size]
     for place in range(size - 1, -1, -1):
@@ -96,7 +380,7 @@ def _put_under_stock(cells: Cells, layout: Layout, cards: Bytes, count: int) -> 
     cells[layout.stock_size] = size + count
 
 
-@jit
+@_inner
 def _recycle(cells: Cells, layout: Layout, center: int, key: Any) -> None:
     """Do what :meth:`Game._recycle` does."""
     ranks, stock = layout.ranks, np.int64(cells[layout.stock_size])
@@ -124,7 +408,7 @@ def _recycle(cells: Cells, layout: Layout, center: int, key: Any) -> None:
     cells[layout.stock_size] = stock + ranks
 
 
-@jit
+@_inner
 def _return(cells: Cells, layout: Layout, key: Any) -> None:
     """Do what :meth:`Game._return` does."""
     count = np.int64(cells[layout.set_aside_size])
@@ -142,13 +426,16 @@ def _return(cells: Cells, layout: Layout, key: Any) -> None:
     _hide(cells, layout, tally)
 
 
-@jit
-def legal_actions(all_cells: Bytes, over: NDArray[np.bool_], layout: Layout, games: Index, mask: Bytes) -> None:
+@_entry
+def legal_actions(
+    all_cells: Bytes, over: NDArray[np.bool_], numbers: NDArray[np.int64], games: Index, mask: Bytes
+) -> None:
     """Write the legal actions of games, uint8 ``(n, k)``.
 
-    For one game this is what :func:`spite_env.single.write_legal` does; row by row, a processor does it for many games
-    in one instruction.
+    For one game this is what :func:`write_legal` does; row by row, a processor does it for many games in one
+    instruction.
     """
+    layout = _unpacked(numbers)
     kinds, piles, count = layout.kinds, layout.sides + 1, games.size
     follow, end_turn = _follow(games), mask.shape[0] - 1
     mover, height = np.empty(count, np.uint8), np.empty(count, np.uint8)
@@ -189,7 +476,7 @@ def legal_actions(all_cells: Bytes, over: NDArray[np.bool_], layout: Layout, gam
                 mask[action, place] = 0
 
 
-@jit
+@_inner
 def _follow(games: Index) -> bool:
     """Return whether the games stand one after the other, so that their cells can be copied as one piece."""
     for place in range(games.size):
@@ -198,7 +485,7 @@ def _follow(games: Index) -> bool:
     return True
 
 
-@jit
+@_inner
 def _select(first: Bytes, second: Bytes, games: Index, follow: bool, player: Bytes, selected: Bytes) -> None:
     """Copy some games' cells of player 0's row, or of player 1's."""
     count = games.size
@@ -213,18 +500,19 @@ def _select(first: Bytes, second: Bytes, games: Index, follow: bool, player: Byt
             selected[place] = one if player[place] else zero
 
 
-@jit
+@_entry
 def step(
     all_cells: Bytes,
     steps: NDArray[np.int32],
     keys: Words,
     shuffles: NDArray[np.uint32],
-    layout: Layout,
+    numbers: NDArray[np.int64],
     games: Index,
     actions: Index,
     outcomes: NDArray[np.int8],
 ) -> bool:
     """Make legal decisions, and write how they leave the games; return whether any has ended."""
+    layout = _unpacked(numbers)
     ended = False
     for place in range(games.size):
         game, action = games[place], actions[place]
@@ -245,7 +533,7 @@ def step(
     return ended
 
 
-@jit
+@_inner
 def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int, skip: bool) -> Any:
     """Do what :meth:`Game._shuffle_keys` does."""
     occurrence = shuffles[game]
@@ -254,16 +542,17 @@ def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int, skip: boo
     return _combine(_combine(keys[game], _SHUFFLE), occurrence)
 
 
-@jit
+@_entry
 def deal(
     all_cells: Bytes,
     keys: Words,
-    layout: Layout,
+    numbers: NDArray[np.int64],
     games: Index,
     starters: NDArray[np.int8],
     by_rules: int,
 ) -> None:
     """Deal games. ``starters`` says who starts; where that is negative, ``by_rules`` does."""
+    layout = _unpacked(numbers)
     kinds, payoff, hand = layout.kinds, layout.payoff_size, layout.hand_limit
     num_cards = layout.ranks * layout.copies + layout.wilds
     deck, cards = np.empty(num_cards, np.uint8), np.empty(num_cards, np.uint8)
@@ -309,7 +598,7 @@ def deal(
         cells[layout.stock_size] = stock
 
 
-@jit
+@_entry
 def random_legal_actions(mask: Bytes, uniform: NDArray[np.float64]) -> Index:
     """Do what :func:`spite_env.policies.random_legal_actions` does, for a mask uint8 ``(n, k)``."""
     num_actions, games = mask.shape
@@ -328,59 +617,71 @@ def random_legal_actions(mask: Bytes, uniform: NDArray[np.float64]) -> Index:
     return chosen.astype(np.intp)
 
 
-@jit
-def observe(all_cells: Bytes, plan: Plan, kinds: int, viewers: Bytes, games: Index, encoded: Bytes) -> None:
+@_entry
+def observe(
+    all_cells: Bytes,
+    numbers: NDArray[np.int64],
+    sources: Index,
+    side_rows: Index,
+    digits: Index,
+    viewers: Bytes,
+    games: Index,
+    encoded: Bytes,
+) -> None:
     """Write the views of games, uint8 ``(features, k)``, in blocks that stay in a processor's cache."""
-    natural = np.empty((plan.sources.shape[1], _BLOCK), np.uint8)
+    plan = Plan(*to_fixed_tuple(numbers, _PLAN_SIZE))
+    natural = np.empty((sources.shape[1], min(_BLOCK, games.size)), np.uint8)
     for start in range(0, games.size, _BLOCK):
         block = games[start : start + _BLOCK]
         seen = natural[:, : block.size]
-        _observe_block(all_cells, plan, kinds, viewers[start:], block, seen)
+        _observe_block(all_cells, plan, sources, side_rows, viewers[start:], block, seen)
         if plan.one_hot:
-            _write_one_hot(seen, plan, kinds, encoded[:, start:])
+            _write_one_hot(seen, plan, digits, encoded[:, start:])
         else:
             _copy_rows(seen, encoded[:, start:])
 
 
-@jit
-def _observe_block(all_cells: Bytes, plan: Plan, kinds: int, viewers: Bytes, games: Index, natural: Bytes) -> None:
+@_inner
+def _observe_block(
+    all_cells: Bytes, plan: Plan, sources: Index, side_rows: Index, viewers: Bytes, games: Index, natural: Bytes
+) -> None:
     """Write the views of games in natural units."""
-    count, follow = games.size, _follow(games)
+    kinds, count, follow = plan.kinds, games.size, _follow(games)
     for feature in range(natural.shape[0]):
-        first, second = all_cells[plan.sources[0, feature]], all_cells[plan.sources[1, feature]]
+        first, second = all_cells[sources[0, feature]], all_cells[sources[1, feature]]
         _select(first, second, games, follow, viewers, natural[feature])
     for place in range(count):
         natural[plan.own_turn, place] = natural[plan.own_turn, place] == viewers[place]
     for kind in range(kinds):
         for place in range(count):
             natural[plan.unseen + kind, place] -= natural[plan.own_hand + kind, place]
-    for pile in range(plan.side_rows.shape[1]):
+    for pile in range(side_rows.shape[1]):
         for place in range(count):
-            size, row = np.int64(natural[plan.side_size + pile, place]), plan.side_rows[viewers[place], pile]
+            size, row = np.int64(natural[plan.side_size + pile, place]), side_rows[viewers[place], pile]
             for depth in range(plan.depths):
                 card = all_cells[row + max(size - depth, 0), games[place]]
                 natural[plan.side_cards + pile * plan.depths + depth, place] = card
                 natural[plan.side_rest + pile * kinds + card - 1, place] -= card > 0  # without a branch
 
 
-@jit
-def _write_one_hot(natural: Bytes, plan: Plan, kinds: int, encoded: Bytes) -> None:
+@_inner
+def _write_one_hot(natural: Bytes, plan: Plan, digits: Index, encoded: Bytes) -> None:
     """Write cards as flags, numbers as binary digits, and tallies as they are."""
     count, cards, feature = natural.shape[1], plan.own_turn, 0
     for card in range(cards):
-        for kind in range(1, kinds + 1):
+        for kind in range(1, plan.kinds + 1):
             for place in range(count):
                 encoded[feature, place] = natural[card, place] == np.uint8(kind)
             feature += 1
-    for digit in range(plan.digit_places.size):
-        row, bit = cards + plan.digit_places[digit], plan.digit_bits[digit]
+    for digit in range(digits.shape[1]):
+        row, bit = cards + digits[0, digit], np.uint8(digits[1, digit])
         for place in range(count):
             encoded[feature, place] = (natural[row, place] >> bit) & np.uint8(1)
         feature += 1
     _copy_rows(natural[plan.own_hand :], encoded[feature:])
 
 
-@jit
+@_inner
 def _copy_rows(rows: Bytes, copied: Bytes) -> None:
     for row in range(rows.shape[0]):
         for place in range(rows.shape[1]):
