@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RLLIB := $(VENV)-rllib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train test test-rllib lint bench soak test-matrix clean
+.PHONY: help demo train test test-rllib lint docs bench soak test-matrix clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
@@ -32,6 +32,9 @@ lint: $(READY) ## check style, formatting and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+docs: $(READY) ## build the documentation into docs/_build, warnings being errors
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
+
 bench: $(READY) ## measure the speed
 	$(BIN)/python experiments/benchmark.py
 
@@ -42,7 +45,7 @@ test-matrix: $(READY) ## run the core's tests on the other Pythons and on the ol
 	$(BIN)/python tests/matrix.py
 
 clean: ## remove the environment, build products and caches; runs/ stays
-	rm -rf .venv .venv-rllib dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-rllib dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt

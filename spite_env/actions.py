@@ -13,6 +13,7 @@ By rank, so equal cards are one action. With ``C`` centre piles, ``S`` side pile
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from spite_env.rules import Rules, checked_integer
 
@@ -75,3 +76,13 @@ class ActionTable:
                 f"{self.rules.side_piles - 1} and the cards {self.rules.characters}"
             )
         return self._numbers[text]
+
+    def describe(self) -> str:
+        """Return the numbering as a Markdown table: the plays to each centre pile, the discards of each card."""
+        plays = range(0, self.num_plays, self.num_sources)
+        discards = range(self.num_plays, self.end_turn, self.rules.side_piles)
+        lines = ["| actions | texts |", "|---|---|"]
+        for first, end in pairwise([*plays, *discards, self.end_turn, self.n]):
+            texts = ", ".join(f"`{text}`" for text in self._texts[first:end])
+            lines.append(f"| {first}:{end} | {texts} |")
+        return "\n".join(lines)

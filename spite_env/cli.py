@@ -1,4 +1,4 @@
-"""The command line: ``spite-env duel A B``, ``tournament A B C``, ``verify FILE`` and ``dataset FILE OUT.npz``."""
+"""The command line: ``spite-env duel A B``, ``tournament A B C``, ``play``, ``verify FILE`` and ``dataset``."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"spite-env {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    playing = argparse.ArgumentParser(add_help=False)
-    playing.add_argument("--rules", default="g4a", choices=PRESETS, help="the variant (default: %(default)s)")
-    playing.add_argument(
+    variant = argparse.ArgumentParser(add_help=False)
+    variant.add_argument("--rules", default="g4a", choices=PRESETS, help="the variant (default: %(default)s)")
+    variant.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="change a field of the rules (repeatable)"
     )
+
+    playing = argparse.ArgumentParser(add_help=False, parents=[variant])
     playing.add_argument("--seed", type=int, default=0, help="determines all games (default: %(default)s)")
     playing.add_argument(
         "--on-error", default="stop", choices=ON_ERROR, help="a policy that misbehaves does this (default: %(default)s)"
@@ -82,6 +84,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tournaments.add_argument("--csv", metavar="FILE", help="write the duels to FILE")
     tournaments.add_argument("--heatmap", metavar="FILE.png", help="draw the margins")
     tournaments.set_defaults(run=_tournament)
+
+    play = commands.add_parser("play", parents=[variant], help="play against a policy, here or in a browser")
+    play.add_argument("--against", metavar="POLICY", help="a name, or package.module:name (default: expert)")
+    play.add_argument("--seed", type=int, help="determines the first game, or match (default: a random one)")
+    play.add_argument("--match", action="store_true", help="play matches to 50 points instead of single games")
+    play.add_argument("--games", type=int, metavar="N", help="stop after N games, or matches (default: when you leave)")
+    play.add_argument("--seat", type=int, default=0, choices=(0, 1), help="yours (default: %(default)s)")
+    play.add_argument("--records", metavar="FILE", help="append the record of every game to FILE")
+    play.add_argument("--hint", metavar="POLICY", help="who gives hints (default: expert)")
+    play.add_argument("--web", action="store_true", help="serve a page to play in, for this machine alone")
+    play.add_argument("--port", type=int, metavar="N", help="the page's port; 0 takes a free one (default: 8000)")
+    play.set_defaults(run=_play)
 
     verify = commands.add_parser("verify", help="replay game records and judge them")
     verify.add_argument("file", metavar="FILE")
@@ -192,6 +206,14 @@ def _tournament(options: argparse.Namespace) -> int:
 
 def _show_progress(played: int, total: int) -> None:
     print(f"{played} of {total} pairs", end="\n" if played == total else "\r", file=sys.stderr, flush=True)
+
+
+def _play(options: argparse.Namespace) -> int:
+    from spite_env.play.command import play
+
+    rules = parse_rules(options.rules, options.set)
+    chosen = ("against", "match", "seed", "games", "seat", "records", "hint", "web", "port")
+    return play(rules, **{name: getattr(options, name) for name in chosen})
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -51,7 +51,9 @@ class Dealer:
         self._sizes = None if listed is None or set(listed) == {most} else np.array(listed)
 
     def deal(self, games: Index, seed: int | Sequence[int] | None = None) -> None:
-        """Deal games: their next episodes, or the first ones of a seed; see :meth:`Game.reset`.
+        """Deal games: their next episodes, or the first ones of a seed.
+
+        :meth:`~spite_env.game.Game.reset` explains seeds and episodes.
 
         Raises:
             ValueError: an impossible seed; nothing is changed then.

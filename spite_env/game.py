@@ -23,7 +23,7 @@ from spite_env.rules import Rules, checked_integer, checked_rules
 from spite_env.state import NO_WINNER, Bytes, Index, State
 from spite_env.streams import Purpose
 
-#: Called with the kind of an event, the games it happened in, and one array for each detail; see :attr:`Game.listener`.
+#: Called with the kind of an event, the games it happened in, and one array for each detail; see :class:`Game`.
 Listener = Callable[..., None]
 
 #: What a discard adds to its first rows.
@@ -198,7 +198,7 @@ class Game:
 
     @property
     def points(self) -> NDArray[np.int16]:
-        """Points of both players, int16 ``(num_games, 2)``: of an ended game's winner, or the scores of a match."""
+        """Points of an ended game's winner, or the scores of a match, of both players, int16 ``(num_games, 2)``."""
         return self.state.points.T.copy()
 
     @property
@@ -235,7 +235,7 @@ class Game:
         Args:
             viewer: The player, or one for each game; None is each game's mover.
             indices: The games.
-            table: Another layout than :attr:`observation`, for the same rules.
+            table: Another layout than the games' own, for the same rules.
 
         Returns:
             uint8 ``(games, features)``, described by the table; a new array, stored feature by feature (its transpose
@@ -285,6 +285,13 @@ class Game:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Game:
         return self.copy()
+
+    def _repr_html_(self) -> str:
+        """Return a picture of the first game for notebooks, from the seat of the player to move."""
+        from spite_env.render import describe, svg  # only whoever looks needs what draws
+
+        more = f"<p>game 0 of {self.num_games}</p>" if self.num_games > 1 else ""
+        return svg(describe(self)) + more
 
     # What changes it
 

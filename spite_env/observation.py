@@ -160,7 +160,7 @@ class ObservationTable:
 
     @property
     def space(self) -> Box:
-        """The Gymnasium space of one observation: uint8 ``(n,)``."""
+        """The Gymnasium space of one observation, uint8 ``(n,)``."""
         return Box(np.zeros(self.n, np.uint8), self.high, dtype=np.uint8)
 
     def describe(self) -> str:

@@ -109,9 +109,11 @@ def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0
     return actions.astype(np.intp)
 
 
-def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> None:
-    """Have a policy make its decisions in some games; arguments and errors are those of :func:`decide`."""
-    game._step(games, decide(policy, name, game, games, first))
+def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> Actions:
+    """Have a policy make its decisions in some games; arguments, result and errors are those of :func:`decide`."""
+    actions = decide(policy, name, game, games, first)
+    game._step(games, actions)
+    return actions
 
 
 def is_legal(action_mask: Mask, actions: Actions) -> Mask:
@@ -284,15 +286,26 @@ def make_policy(policy: str | Policy) -> Policy:
         return POLICIES[policy]()
     if ":" in policy:
         return _imported(policy)
-    known, missing = list(POLICIES), " (the other agents come with a checkout of the repository)"
-    if importlib.util.find_spec("agents") is not None:
-        agents = getattr(importlib.import_module("agents"), "AGENTS", {})
-        if policy in agents:
-            return _imported(agents[policy])
-        known, missing = known + list(agents), "" if agents else missing
+    agents = _agents()
+    if policy in agents:
+        return _imported(agents[policy])
+    missing = "" if agents else " (the other agents come with a checkout of the repository)"
     raise ValueError(
-        f"unknown policy {policy!r}; the known ones are {', '.join(known)}{missing}, or package.module:name"
+        f"unknown policy {policy!r}; the known ones are {', '.join(policy_names())}{missing}, or package.module:name"
     )
+
+
+def policy_names() -> list[str]:
+    """Return the short names that :func:`make_policy` knows."""
+    return [*POLICIES, *_agents()]
+
+
+def _agents() -> dict[str, str]:
+    """Return where the agents of a checkout are, by name; none where there is no checkout."""
+    if importlib.util.find_spec("agents") is None:
+        return {}
+    agents: dict[str, str] = getattr(importlib.import_module("agents"), "AGENTS", {})
+    return agents
 
 
 def _imported(name: str) -> Policy:

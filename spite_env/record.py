@@ -267,16 +267,20 @@ def _pairs(players: Sequence[Any], count: int) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def record_writer(path: str | os.PathLike[str]) -> Iterator[Callable[[Record], None]]:
-    """Open a file for records, one a line; the context is a function that writes a record.
+def record_writer(path: str | os.PathLike[str], *, append: bool = False) -> Iterator[Callable[[Record], None]]:
+    """Open a file for records, one a line; the context is a function that writes a record, at once.
 
-    What an old file held is there until the first record is written, or until the context ends without an error.
+    What an old file held is there until the first record is written, or until the context ends without an error; with
+    ``append`` it stays, and the records come after it.
 
     Raises:
         OSError: the file can't be written.
+        RecordError: it is to be appended to, and its last line is not whole.
     """
-    with open(path, "a", encoding="ascii", newline="\n") as file:
-        replaced = not os.path.isfile(path)  # a pipe or a device has nothing to replace
+    if append and not _is_whole(path):
+        raise RecordError(f"{os.fspath(path)!r} is cut, its last line is not whole: nothing can be appended to it")
+    with open(path, "a", encoding="ascii", newline="\n", buffering=1) as file:
+        replaced = append or not os.path.isfile(path)  # a pipe or a device has nothing to replace
 
         def replace() -> None:
             nonlocal replaced
@@ -291,6 +295,16 @@ def record_writer(path: str | os.PathLike[str]) -> Iterator[Callable[[Record], N
 
         yield write
         replace()
+
+
+def _is_whole(path: str | os.PathLike[str]) -> bool:
+    """Whether a file ends with a line break, is empty, or is none."""
+    if not os.path.isfile(path):
+        return True
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        return file.read() in (b"", b"\n")
 
 
 def write_records(path: str | os.PathLike[str], records: Iterable[Record]) -> int:

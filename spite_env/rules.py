@@ -107,7 +107,7 @@ class Rules:
 
     @property
     def kinds(self) -> int:
-        """Kinds of cards: the ranks and the king."""
+        """Kinds of cards, which are the ranks and the king."""
         return self.ranks + 1
 
     @property

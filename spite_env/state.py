@@ -107,7 +107,7 @@ class State:
     shuffles: NDArray[np.uint32]  #: recycled piles and returns of set-aside cards so far
     steps: NDArray[np.int32]  #: decisions of this game so far
     points: NDArray[np.int16]  #: of the ended episode
-    winner: NDArray[np.int8]  #: -1: none
+    winner: NDArray[np.int8]  #: -1 is none
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     over: NDArray[np.bool_]  #: waits for a reset

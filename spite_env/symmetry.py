@@ -9,7 +9,7 @@ The centre piles are alike, and so are the side piles of a player. One decision 
     orders = symmetry.random(len(actions), rng)
     observation, action_mask, actions = symmetry.apply(observation, action_mask, actions, **orders)
 
-An order says which pile comes to each place, as in :func:`numpy.take`: with ``(2, 0, 1)`` pile 2 comes to place 0.
+An order says which pile comes to each place, as in ``numpy.take``: with ``(2, 0, 1)`` pile 2 comes to place 0.
 ``numpy.argsort(order)`` (of the last axis) is the order that undoes it.
 """
 

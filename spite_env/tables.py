@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from spite_env.tournament import TournamentResult
 
+#: The columns of every table of duels.
 COLUMNS = (
     "policy",
     "against",

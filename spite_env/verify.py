@@ -36,7 +36,7 @@ def verify(record: Record, *, check_seed: bool = False) -> None:
     What chance decided is taken from the record, and has to be possible.
 
     Args:
-        record: The record, as :func:`read_records` yields it.
+        record: The record, as :func:`~spite_env.record.read_records` yields it.
         check_seed: Whether its deal and its shuffles also have to be those of its seed.
 
     Raises:

@@ -5,7 +5,11 @@ The default is deterministic. To try much more: ``pytest -m soak --hypothesis-pr
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # windows that nobody sees
 
 COMMON = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
 

@@ -142,3 +142,15 @@ def test_an_illegal_step_names_the_action_the_game_and_all_legal_actions(action:
     message = f"action {name} is not legal in game 0{known}; the legal actions are {legal}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         game.step([action])
+
+
+@given(any_rules())
+def test_description_has_every_action_in_its_place(rules: Rules) -> None:
+    table = ActionTable(rules)
+    _, _, *rows = table.describe().splitlines()
+    assert len(rows) == rules.center_piles + rules.kinds + 1
+    places = [re.match(r"\| (\d+):(\d+) \|", row) for row in rows]
+    numbers = [range(*map(int, place.groups())) for place in places if place]
+    listed = [re.findall(r"`(.*?)`", row) for row in rows]
+    assert [[table.parse(text) for text in texts] for texts in listed] == list(map(list, numbers))
+    assert [number for place in numbers for number in place] == list(range(table.n))

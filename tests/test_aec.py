@@ -25,7 +25,7 @@ from pettingzoo.utils import turn_based_aec_to_parallel
 from helpers import ALL_PRESETS, Position, lay, played_games, random_position
 from spite_env import Game, Rules, spite_and_malice_v0
 from spite_env.envs.spite_and_malice_v0 import IllegalActionError
-from spite_env.render import ansi
+from spite_env.render import ansi, describe
 
 AGENTS = ("player_0", "player_1")
 MINI, G4A = Rules.mini(), Rules.g4a()
@@ -133,6 +133,7 @@ def test_pettingzoos_seed_test_passes(door: Callable[..., Any], rules: Rules, en
 @all_rules
 @both_doors
 def test_pettingzoos_render_test_passes(door: Callable[..., Any], rules: Rules) -> None:
+    pytest.importorskip("pygame")
     render_test(lambda render_mode: door(rules, render_mode))
 
 
@@ -279,7 +280,7 @@ def test_nothing_shown_to_a_player_depends_on_a_card_it_cannot_see(rules: Rules,
             env = spite_and_malice_v0.env(rules, "ansi", encoding=encoding)
             env.reset(seed=1, options={"position": variant})
             parts = [part.tobytes() for part in env.observe(AGENTS[viewer]).values()]
-            text = ansi.board(env.unwrapped.game, viewer=viewer)
+            text = ansi.board(describe(env.unwrapped.game, viewer=viewer))
             rendered = env.render() if position["turn"] == viewer else None
             shown.append((parts, text, rendered, env.infos, env.rewards, env.agent_selection))
         assert all(variant == shown[0] for variant in shown)
@@ -521,7 +522,7 @@ def test_without_any_seed_every_environment_draws_its_own() -> None:
 @both_doors
 def test_rules_and_options_survive_resets_and_copies(door: Callable[..., Any]) -> None:
     rules = MATCH.replace(side_piles=2, stock_end="short")
-    env = door(rules, "ansi", "margin", "compact", 1)
+    env = door(rules, "ansi", "margin", "compact", 1, "all")
     for renew in (
         lambda env: env.reset(seed=3),
         lambda env: env.reset(),
@@ -534,6 +535,7 @@ def test_rules_and_options_survive_resets_and_copies(door: Callable[..., Any]) -
         table = raw.game.observation
         assert (raw.rules, raw.game.rules, raw.actions.rules) == (rules, rules, rules)
         assert (raw.render_mode, raw.reward, table.encoding, table.side_depth) == ("ansi", "margin", "compact", 1)
+        assert raw.perspective == "all"
 
 
 def test_interleaved_environments_do_not_disturb_each_other() -> None:
@@ -587,7 +589,14 @@ def test_impossible_options_are_refused_and_change_nothing(options: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("render_mode", "rgb"), ("reward", "score"), ("encoding", "image"), ("side_depth", -1)]
+    ("argument", "value"),
+    [
+        ("render_mode", "rgb"),
+        ("perspective", 0),
+        ("reward", "score"),
+        ("encoding", "image"),
+        ("side_depth", -1),
+    ],
 )
 @both_doors
 def test_an_impossible_argument_is_refused_by_name(door: Callable[..., Any], argument: str, value: Any) -> None:
@@ -785,7 +794,7 @@ def test_importing_and_playing_need_no_heavy_package() -> None:
     program = (
         f"import sys\nfrom spite_env import spite_and_malice_v0\nenv = spite_and_malice_v0.env(render_mode='ansi')\n"
         f"env.reset(seed=1)\nenv.step(env.last()[0]['action_mask'].argmax())\nenv.render()\n"
-        f"print(*[name for name in {heavy!r} if name in sys.modules])"
+        f"env._repr_html_()\nprint(*[name for name in {heavy!r} if name in sys.modules])"
     )
     assert run_python(program).split() == []
 

@@ -25,6 +25,7 @@ from helpers import (
 from spite_env import Game, Rules
 from spite_env.information import InformationSets
 from spite_env.policies import RandomPolicy, decide
+from spite_env.render import describe
 from spite_env.render.ansi import board
 from spite_env.rules import PRESETS
 from spite_env.state import Bytes
@@ -71,7 +72,7 @@ def test_a_sample_looks_to_its_player_as_the_game_does(rules: Rules) -> None:
     np.testing.assert_array_equal(worlds.current_player, game.current_player[same])
     np.testing.assert_array_equal(worlds.state.steps, game.state.steps[same])
     for number in range(0, 450, 30):
-        assert board(worlds, number) == board(game, number // 3)
+        assert board(describe(worlds, number)) == board(describe(game, number // 3))
 
 
 @EVERY_VARIANT

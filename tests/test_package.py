@@ -39,8 +39,8 @@ import sys
 import spite_env
 from spite_env import spite_and_malice_v0
 
-heavy = {"choix", "matplotlib", "pandas", "pygame", "ray", "rich", "sb3_contrib", "scipy", "stable_baselines3", "torch"}
-print(*sorted(heavy & sys.modules.keys()))
+heavy = "choix flask matplotlib pandas pygame ray rich sb3_contrib scipy stable_baselines3 torch waitress"
+print(*sorted(set(heavy.split()) & sys.modules.keys()))
 """
 
 

@@ -40,7 +40,7 @@ from spite_env.envs.rllib import (  # noqa: E402
 )
 from spite_env.policies import make_policy  # noqa: E402
 from spite_env.rewards import rewards  # noqa: E402
-from test_readme import blocks  # noqa: E402
+from test_docs import PAGES, Block, blocks, run_python  # noqa: E402
 
 # RLlib enters its environment in Gymnasium's registry anew for every algorithm.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-multi-agent-env-v0:UserWarning")
@@ -349,10 +349,13 @@ def test_the_script_runs_and_resumes(script: Callable[..., Any], tmp_path: Path)
     assert not same(load_module(folder / "checkpoint").get_state(), before)
 
 
-@pytest.mark.parametrize("code", [code for code in blocks("python") if "envs.rllib" in code])
-def test_the_readmes_block_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+DOCUMENTED = [(page, block) for page in PAGES for block in blocks(page) if "envs.rllib" in block.code]
+
+
+@pytest.mark.parametrize(("page", "block"), DOCUMENTED, ids=lambda value: getattr(value, "name", None))
+def test_documented_blocks_run(page: Path, block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    run_python(page, block)
 
 
 def test_without_ray_the_remedy_is_named() -> None:

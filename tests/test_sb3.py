@@ -414,7 +414,6 @@ def test_sb3s_own_vector_environments_hold_single_games(kind: type[Any]) -> None
     env.close()
 
 
-@pytest.mark.filterwarnings("ignore:.*render_mode='rgb_array':UserWarning")  # SB3 asks for it, and does without
 def test_environments_are_made_by_name() -> None:
     env = make_vec_env("SpiteAndMalice-v0", 2, env_kwargs={"rules": "mini"})
     MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=32, n_epochs=1, device="cpu").learn(32)

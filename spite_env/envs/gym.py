@@ -20,7 +20,10 @@ it. Both classes take the arguments of :class:`~spite_env.envs.seat.SeatGames`, 
 
 - ``observation``: ``"box"``, the learner's view alone, or ``"dict"``, with ``observation`` and ``action_mask`` as in
   the PettingZoo environment;
-- ``render_mode`` (of one game): None, ``"ansi"`` or ``"human"``, seen from the learner's seat.
+- ``render_mode`` (of one game): None, ``"human"`` (a window that follows every step), ``"ansi"``, ``"svg"`` or
+  ``"rgb_array"``, see :mod:`spite_env.render.modes`;
+- ``perspective`` (of one game): ``"learner"``, from whose seat the table is drawn, or ``"all"``, for debugging, which
+  turns every card up.
 
 Every info holds ``action_mask``, the learner's legal actions as int8 ``(actions,)``. The info of a reset also holds
 ``redeals``, and that of a last step all that :meth:`~spite_env.envs.seat.SeatGames.results` says.
@@ -42,15 +45,12 @@ from numpy.typing import NDArray
 from spite_env import position as positions_module
 from spite_env.envs.seat import Opponent, SeatGames, rows_of
 from spite_env.game import Game
-from spite_env.render import ansi
+from spite_env.render import Table, describe, svg
+from spite_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
 from spite_env.rules import Rules, checked_integer
 
 #: What an observation can be.
 OBSERVATIONS = ("box", "dict")
-
-
-class RenderModeError(ValueError, TypeError):
-    """An unknown render mode. SB3's ``make_vec_env`` asks for pictures, and does without them on a ``TypeError``."""
 
 
 class SpiteEnv(gymnasium.Env[Any, Any]):
@@ -67,7 +67,10 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
         ValueError: an argument that is not allowed.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 2}  # noqa: RUF012 (Gymnasium's way)
+    metadata: dict[str, Any] = {  # noqa: RUF012 (as Gymnasium declares it)
+        "render_modes": list(RENDER_MODES),
+        "render_fps": RENDER_FPS,
+    }
 
     def __init__(
         self,
@@ -76,12 +79,14 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
         *,
         observation: str = "box",
         render_mode: str | None = None,
+        perspective: str = "learner",
         **settings: Any,
     ) -> None:
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise RenderModeError(f"render_mode={render_mode!r} is not allowed; it is None or one of {modes}")
+        self._renderer = Renderer(render_mode)
         self.render_mode = render_mode
+        if perspective not in ("learner", "all"):
+            raise ValueError(f"perspective={perspective!r} is not allowed; it is 'learner' or 'all'")
+        self.perspective = perspective
         self.games = SeatGames(1, opponent, rules, **settings)
         self.observation = _check_observation(observation)
         self.observation_space = _observation_space(self.games.game, observation)
@@ -98,6 +103,7 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
             seed = checked_integer("seed", seed, 0, 2**64 - 1)
         self.games.reset(seed, positions_module.in_options(options))
         super().reset(seed=seed)
+        self._follow()
         return self._view(), {"action_mask": self._mask(), "redeals": int(self.games.redeals[0])}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -112,6 +118,7 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
         except TypeError:
             raise ValueError(f"action {action!r} is not allowed; it is an integer") from None
         [reward], [terminated], [truncated] = self.games.step([number])
+        self._follow()
         info: dict[str, Any] = {"action_mask": self._mask()}
         if terminated or truncated:
             info |= next(rows_of(self.games.results(np.zeros(1, np.intp))))
@@ -121,16 +128,33 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
         """Return the learner's legal actions, bool ``(actions,)``, a new array."""
         return self.games.game.legal_actions()[0].copy()
 
-    def render(self) -> str | None:
-        """Return the table as a text in render mode ``"ansi"``, or print it in render mode ``"human"``."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode: pass one, such as 'ansi', to make()")
-            return None
-        text = ansi.board(self.games.game, viewer=int(self.games.seats[0]), names=self._names())
-        if self.render_mode == "ansi":
-            return text
-        ansi.show(text)
-        return None
+    def render(self) -> Any:
+        """Return the table as drawn in the render mode; in mode ``"human"``, show it and return None.
+
+        Raises:
+            ImportError: the mode needs pygame, which is not installed; the message says how to install it.
+            RuntimeError: there is no display for a window.
+        """
+        return self._renderer.render(self._look)
+
+    def close(self) -> None:
+        """Close the window of render mode ``"human"``."""
+        self._renderer.close()
+
+    def _follow(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def _look(self) -> Table:
+        games = self.games
+        player, action = int(games.last_players[0]), int(games.last_actions[0])
+        last_move = None if player < 0 else (player, None if action < 0 else action)
+        viewer = "all" if self.perspective == "all" else int(games.seats[0])
+        return describe(games.game, 0, viewer, last_move=last_move, names=self._names())
+
+    def _repr_html_(self) -> str:
+        """Return a picture for notebooks."""
+        return svg(self._look())
 
     def _names(self) -> tuple[str, str]:
         opponent = self.games.names[self.games.opponents[0]]

@@ -1,5 +1,7 @@
 """Ray's RLlib (new API stack): self-play of one learner in a random seat, with action masks and frozen opponents.
 
+.. code-block:: python
+
     config = self_play(PPOConfig(), {"rules": "mini"}, frozen=2)
     algo = config.env_runners(num_env_runners=2, num_envs_per_env_runner=16).build_algo()
     algo.train()

@@ -1,5 +1,7 @@
 """Stable-Baselines3: one learner against opponents that are part of the environment, any number of games at once.
 
+.. code-block:: python
+
     env = SpiteVecEnv(1024, opponent="greedy")
     model = MaskablePPO("MlpPolicy", env)
 

@@ -107,6 +107,8 @@ class SeatGames:
         opponents: The opponent of each game, as its place in the mixture, int ``(num_games,)``.
         redeals: How often each game was dealt anew, because it had ended before the learner's first decision, int
             ``(num_games,)``.
+        last_players: Who made the last decision of each game, int ``(num_games,)``; -1 is nobody.
+        last_actions: What it was, int ``(num_games,)``; -1 is a forfeit.
 
     Raises:
         ValueError: an argument that is not allowed.
@@ -133,6 +135,8 @@ class SeatGames:
         self.seats = np.zeros(num_games, np.intp)
         self.opponents = np.zeros(num_games, np.intp)
         self.redeals = np.zeros(num_games, np.int64)
+        self.last_players = np.full(num_games, -1)
+        self.last_actions = np.full(num_games, -1)
         self._all = np.arange(num_games)
         self._lengths = np.zeros(num_games, np.int64)
         self._kings = np.zeros(num_games, np.int64)
@@ -222,6 +226,8 @@ class SeatGames:
             playing = np.flatnonzero(~lost)
             game.step(chosen[playing], playing)
             game.forfeit(np.flatnonzero(lost))
+        self.last_players[:] = self.seats
+        self.last_actions[:] = np.where(legal, chosen, -1)
         self._forfeits = ~legal
         self._kings += kings
         self._lengths += 1
@@ -275,6 +281,7 @@ class SeatGames:
         drawn = streams.uniform_of_episode(seeds, episodes, _OPPONENT)
         self.opponents[games] = np.searchsorted(self._shares, drawn, side="right")
         self.redeals[games] = 0
+        self.last_players[games] = -1
         while games.size:
             self._let_opponents_move(games)
             games = games[state.over[games]]
@@ -282,6 +289,7 @@ class SeatGames:
                 raise ValueError(f"position {games[0]} ends before the learner's first decision")
             if games.size:
                 self.redeals[games] += 1
+                self.last_players[games] = -1
                 if self.redeals[games].max() == MOST_DEALS:
                     raise RuntimeError(f"{MOST_DEALS} games in a row ended before the learner's first decision")
                 self.dealer.deal(games)
@@ -300,7 +308,8 @@ class SeatGames:
             for number, policy in enumerate(self.policies):
                 waiting = games[chooser == number]
                 if waiting.size:
-                    move(policy, self.names[number], self.game, waiting)
+                    self.last_actions[waiting] = move(policy, self.names[number], self.game, waiting)
+                    self.last_players[waiting] = 1 - self.seats[waiting]
 
     def _are_kings(self, actions: Index, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which of the learner's actions play a king."""

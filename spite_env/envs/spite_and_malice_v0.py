@@ -17,20 +17,22 @@ Agents                ``player_0``, ``player_1``; a player acts until a discard 
 Action space          ``Discrete(74)`` with the default rules
 Observation space     ``Dict(observation=Box(0, high, (767,), uint8), action_mask=Box(0, 1, (74,), int8))``, by default
 State space           ``Box(0, high, (1236,), uint8)`` with the default rules
-Render modes          ``"ansi"`` (a text), ``"human"`` (the same text, printed)
+Render modes          ``"human"`` (a window), ``"ansi"`` (a text), ``"svg"``, ``"rgb_array"``
 ====================  ================================================================================================
 
 Settings
 --------
 
-``env(rules=None, render_mode=None, reward="win", encoding="onehot", side_depth=3)``, and ``raw_env`` with the same:
+``env(rules=None, render_mode=None, reward="win", encoding="onehot", side_depth=3, perspective="mover")``, and
+``raw_env`` with the same:
 
-- ``rules``: the variant, a :class:`spite_env.Rules` or the name of a preset; default ``Rules.g4a()``. With
+- ``rules``: the variant, a :class:`~spite_env.rules.Rules` or the name of a preset; default ``Rules.g4a()``. With
   ``match_points`` an episode is a match.
-- ``render_mode``: None, ``"ansi"`` or ``"human"``.
+- ``render_mode``: None, ``"human"``, ``"ansi"``, ``"svg"`` or ``"rgb_array"``, see below.
 - ``reward``: ``"win"``, ``"points"`` or ``"margin"``, see below.
 - ``encoding``: ``"onehot"`` or ``"compact"``, and ``side_depth``: the cards below the top of each side pile that are
   shown one by one. :mod:`spite_env.observation` explains both.
+- ``perspective``: from whose seat the table is drawn: ``"mover"``, ``"player_0"``, ``"player_1"`` or ``"all"``.
 
 ``raw_env`` raises :class:`IllegalActionError` (a ``ValueError``) on an illegal action, which names the legal ones, and
 changes nothing. ``env`` adds :class:`ForfeitWrapper`: whoever makes an illegal action loses the episode. Anything that
@@ -83,8 +85,16 @@ up with 0.
 Rendering
 ---------
 
-The text shows the table from the seat of the agent to move: its hand, and backs in place of all cards that it can't
-see. On the next player's turn it shows that player's hand, so two people at one screen should take turns looking at it.
+``render()`` draws the table with the last move and the legal plays. In mode ``"ansi"`` it returns a text, in ``"svg"``
+a picture as text, and in ``"rgb_array"`` pixels, uint8 ``(height, 600, 3)``, where the height depends on the rules
+alone. In ``"human"`` the picture is in a window that follows every step by itself and never waits: to watch a game,
+pause between the steps. When the window is closed, the game goes on without it. Pixels and the window need pygame-ce
+(``pip install 'spite_env[render]'``), the window also a display. A notebook shows the environment as a picture in any
+mode.
+
+By default the table is seen from the seat of the agent to move: its hand, and backs in place of all cards that it can't
+see. On the next player's turn that player's hand is shown, so two people at one screen should take turns looking at it.
+``perspective="player_0"`` stays in that seat. ``perspective="all"`` turns every card up, for debugging.
 
 Version history
 ---------------
@@ -101,7 +111,6 @@ from itertools import accumulate
 from math import prod
 from typing import Any, TypeAlias, cast
 
-import gymnasium
 import numpy as np
 import pettingzoo
 from gymnasium.spaces import Box, Dict, Discrete, Space
@@ -112,7 +121,9 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from spite_env import position as positions_module
 from spite_env.actions import ActionTable
 from spite_env.game import Game
-from spite_env.render import ansi
+from spite_env.render import Table, describe, svg
+from spite_env.render.modes import RENDER_FPS, RENDER_MODES, Renderer
+from spite_env.render.table import Decision, Viewer
 from spite_env.rewards import check_reward, rewards
 from spite_env.rules import MAX_COUNT, Rules
 from spite_env.state import Bytes, State
@@ -120,6 +131,9 @@ from spite_env.state import Bytes, State
 __all__ = ["ForfeitWrapper", "IllegalActionError", "env", "raw_env"]
 
 AGENTS = ("player_0", "player_1")
+
+#: The viewer of :func:`~spite_env.render.describe` for each perspective.
+_VIEWERS: dict[str, Viewer] = {"mover": None, AGENTS[0]: 0, AGENTS[1]: 1, "all": "all"}
 
 Observation: TypeAlias = dict[str, NDArray[Any]]
 
@@ -133,13 +147,14 @@ def env(
     reward: str = "win",
     encoding: str = "onehot",
     side_depth: int = 3,
+    perspective: str = "mover",
 ) -> ForfeitWrapper:
     """Return the environment in which an illegal action loses; the module explains the arguments.
 
     Raises:
         ValueError: an argument that is not allowed.
     """
-    return ForfeitWrapper(raw_env(rules, render_mode, reward, encoding, side_depth))
+    return ForfeitWrapper(raw_env(rules, render_mode, reward, encoding, side_depth, perspective))
 
 
 class IllegalActionError(ValueError):
@@ -162,9 +177,9 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (as PettingZoo declares it)
         "name": "spite_and_malice_v0",
-        "render_modes": ["human", "ansi"],
+        "render_modes": list(RENDER_MODES),
         "is_parallelizable": False,
-        "render_fps": 2,
+        "render_fps": RENDER_FPS,
     }
 
     def __init__(
@@ -174,12 +189,14 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         reward: str = "win",
         encoding: str = "onehot",
         side_depth: int = 3,
+        perspective: str = "mover",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise ValueError(f"render_mode={render_mode!r} is not allowed; it is None or one of {modes}")
+        self._renderer = Renderer(render_mode)
         self.render_mode = render_mode
+        if perspective not in _VIEWERS:
+            raise ValueError(f"perspective={perspective!r} is not allowed; it is one of {list(_VIEWERS)}")
+        self.perspective = perspective
         self.reward = check_reward(reward)
         self.game = Game(rules, encoding=encoding, side_depth=side_depth)
         self.rules = self.game.rules
@@ -193,7 +210,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
             self.observation_spaces[agent] = Dict(observation=self.game.observation.space, action_mask=mask)
         self.state_slices, self.state_space = _state_layout(self.rules)
         self._seeded = False
-        self._last_move: tuple[str, int | None] | None = None
+        self._last_move: Decision | None = None
 
     @property
     def actions(self) -> ActionTable:
@@ -245,7 +262,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
             return
         number = self._legal_number(action)
         self.game.step(np.array([number]))
-        self._last_move = agent, number
+        self._last_move = AGENTS.index(agent), number
         self._cumulative_rewards[agent] = 0.0
         self._after_change()
 
@@ -260,7 +277,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
             return
         agent = self.agent_selection
         game.forfeit([0])
-        self._last_move = agent, None
+        self._last_move = AGENTS.index(agent), None
         self._cumulative_rewards[agent] = 0.0
         self._after_change()
         for info in self.infos.values():
@@ -303,30 +320,26 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         """
         return self._started_game().position(0)
 
-    def render(self) -> str | None:
-        """Return the table as a text in render mode ``"ansi"``, or print it in render mode ``"human"``.
-
-        It is seen from the seat of the agent to move.
+    def render(self) -> Any:
+        """Return the table as drawn in the render mode; in mode ``"human"``, show it and return None.
 
         Raises:
-            RuntimeError: no episode has been started.
+            ImportError: the mode needs pygame, which is not installed; the message says how to install it.
+            RuntimeError: no episode has been started, or there is no display for a window.
         """
-        game = self._started_game()
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode: pass one, such as 'ansi', to env()")
-            return None
-        last_move = None
-        if self._last_move is not None:
-            agent, number = self._last_move
-            last_move = f"{agent}: {'forfeits' if number is None else self.actions.text(number)}"
-        text = ansi.board(game, last_move=last_move)
-        if self.render_mode == "ansi":
-            return text
-        ansi.show(text)
-        return None
+        self._started_game()
+        return self._renderer.render(self._look)
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Close the window of render mode ``"human"``."""
+        self._renderer.close()
+
+    def _look(self) -> Table:
+        return describe(self.game, 0, _VIEWERS[self.perspective], last_move=self._last_move)
+
+    def _repr_html_(self) -> str | None:
+        """Return a picture for notebooks, once an episode has been started."""
+        return svg(self._look()) if self._seeded else None
 
     def _started_game(self) -> Game:
         if not self._seeded:
@@ -381,6 +394,9 @@ class ForfeitWrapper(OrderEnforcingWrapper[str, Any, Any]):
 
     def __str__(self) -> str:
         return str(self.env)
+
+    def _repr_html_(self) -> str | None:
+        return cast(raw_env, self.unwrapped)._repr_html_()
 
 
 def _state_layout(rules: Rules) -> tuple[dict[str, slice], Box]:

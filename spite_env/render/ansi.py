@@ -1,4 +1,4 @@
-"""One game as a text, drawn from a player's seat: it shows nothing that this player can't see.
+"""A table as a text.
 
 .. code-block:: text
 
@@ -29,11 +29,8 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from spite_env.game import Game
-from spite_env.rules import Rules
-from spite_env.state import NO_WINNER
+from spite_env.render.table import Player, Table, counted
 
 #: Characters in a line, frame included.
 WIDTH = 78
@@ -42,43 +39,19 @@ _LABEL = 10
 _ASCII = str.maketrans("─│┌┐└┘├┤…", "-|++++++~")
 
 
-def board(
-    game: Game,
-    index: int = 0,
-    viewer: int | None = None,
-    *,
-    last_move: str | None = None,
-    names: Sequence[str] = ("player_0", "player_1"),
-) -> str:
-    """Return one game as a text of lines of at most 78 characters, without a line break at the end.
-
-    Args:
-        game: The batch that holds the game.
-        index: The game's place in the batch.
-        viewer: From whose seat it is seen, 0 or 1: this hand is shown, the other one from the back. None is the player
-            to move (in an ended game, the last one who was).
-        last_move: What to show as the last move.
-        names: The players' names; of long ones the beginning is shown.
-
-    Raises:
-        ValueError: no such game or viewer.
-    """
-    if viewer is not None and (isinstance(viewer, bool) or viewer not in (0, 1)):
-        raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1 or None (the player to move)")
-    names = [name[:24] for name in names]
-    position = game.position(index)
-    seat = position["turn"] if viewer is None else viewer
+def board(table: Table) -> str:
+    """Return a table as a text of lines of at most 78 characters, without a line break at the end."""
     lines = [
-        _rule("┌", "Spite & Malice", _headline(game, index, position["turn"], names), "┐"),
-        *_player(game.rules, position, 1 - seat, names, hidden=True),
+        _rule("┌", "Spite & Malice", table.headline, "┐"),
+        *_player(table, table.players[1 - table.seat]),
         _rule("├", "centre", "", "┤"),
-        *_centre(game.rules, position),
+        *_centre(table),
         _rule("├", "", "", "┤"),
-        *_player(game.rules, position, seat, names, hidden=False),
+        *_player(table, table.players[table.seat]),
         _rule("└", "", "", "┘"),
     ]
-    if last_move is not None:
-        lines.append(f"  last: {last_move}"[:WIDTH])
+    if table.last_move is not None:
+        lines.append(f"  last: {table.last_text}"[:WIDTH])
     return "\n".join(lines)
 
 
@@ -91,46 +64,26 @@ def show(text: str) -> None:
     print(text, flush=True)
 
 
-def _headline(game: Game, index: int, turn: int, names: Sequence[str]) -> str:
-    if not game.state.over[index]:  # terminated and truncated may still be those of the game before an autoreset
-        return f"{names[turn]} to move"
-    if game.truncated[index]:
-        return "cut at the limit"
-    winner, points = int(game.winner[index]), game.points[index].tolist()
-    if winner == NO_WINNER:
-        return "a draw"
-    if game.rules.match_points is not None:
-        return f"{names[winner]} wins the match"
-    return f"{names[winner]} wins {points[winner]} {'point' if points[winner] == 1 else 'points'}"
-
-
-def _player(rules: Rules, position: dict[str, Any], player: int, names: Sequence[str], *, hidden: bool) -> list[str]:
-    payoff, hand = position["payoff"][player], position["hands"][player]
-    first = f"pay-off [{payoff[-1]}] and {len(payoff) - 1} more" if payoff else "pay-off empty"
-    if rules.match_points is not None:
-        first += f"   score {position['scores'][player]} of {rules.match_points}"
-    shown = " ".join("##" if hidden else card for card in hand)
-    lines = _entry(names[player], first, indent=1)
-    lines += _entry("hand", shown or "-")
-    for number, pile in enumerate(position["sides"][player]):
+def _player(table: Table, player: Player) -> list[str]:
+    first = f"pay-off [{player.payoff[-1]}] and {len(player.payoff) - 1} more" if player.payoff else "pay-off empty"
+    if player.score is not None:
+        first += f"   score {player.score} of {table.match_points}"
+    lines = _entry(player.name, first, indent=1)
+    lines += _entry("hand", " ".join(card or "##" for card in player.hand) or "-")
+    for number, pile in enumerate(player.sides):
         lines += _entry(f"side{number}", _open_pile(pile))
     return lines
 
 
-def _centre(rules: Rules, position: dict[str, Any]) -> list[str]:
+def _centre(table: Table) -> list[str]:
     lines = []
-    for number, pile in enumerate(position["centers"]):
-        cards = [
-            f"{card}={rank}" if card == rules.characters[-1] else card
-            for card, rank in zip(pile, rules.characters, strict=False)
-        ]
-        need = f"needs {rules.characters[len(pile)]}" if len(pile) < rules.ranks else "complete"
-        lines += _entry(f"center{number}", f"{need:<9} {' '.join(cards)}".rstrip())
-    stock, aside = len(position["stock"]), position["set_aside"]
-    lines += _entry("stock", f"{stock} {'card' if stock == 1 else 'cards'}")
-    if rules.recycle == "set_aside":
-        tally = " ".join(f"{count}x{card}" for card, count in Counter(aside).items())
-        lines += _entry("aside", f"{len(aside)} {'card' if len(aside) == 1 else 'cards'}  {tally}".rstrip())
+    for number, pile in enumerate(table.centers):
+        need = f"needs {pile.needs}" if pile.needs else "complete"
+        lines += _entry(f"center{number}", f"{need:<9} {' '.join(pile.texts())}".rstrip())
+    lines += _entry("stock", counted(len(table.stock), "card"))
+    if table.set_aside is not None:
+        tally = " ".join(f"{count}x{card}" for card, count in Counter(table.set_aside).items())
+        lines += _entry("aside", f"{counted(len(table.set_aside), 'card')}  {tally}".rstrip())
     return lines
 
 
