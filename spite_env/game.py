@@ -249,12 +249,9 @@ class Game:
             table = self.observation
         elif table.rules != self.rules:
             raise ValueError(f"the observation table is one for {table.rules}; this game's rules are {self.rules}")
-        if viewer is None:
-            return table.encode(self.state, None, games, self.compiled)
-        seats, count = np.asarray(viewer), self.num_games if games is None else games.size
-        if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
-            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
-        viewers = int(seats) if seats.ndim == 0 else seats.astype(np.uint8)
+        viewers = self._checked_viewers(viewer, self.num_games if games is None else games.size)
+        if games is None and self.compiled:
+            games = self._all
         return table.encode(self.state, viewers, games, self.compiled)
 
     def position(self, index: int) -> dict[str, Any]:
@@ -399,9 +396,41 @@ class Game:
         s = self.state
         outcomes = np.empty(games.size, np.int8)
         if kernels().step(s.cells, s.steps, s.key, s.shuffles, self._layout_numbers, games, chosen, outcomes):
-            decided = np.flatnonzero(outcomes >= NO_WINNER)
-            self._end(games[decided], outcomes[decided])
-            self._end(games[outcomes == kernels().TRUNCATED], NO_WINNER, truncated=True)
+            self._end_compiled(games, outcomes)
+
+    def _end_compiled(self, games: Index, outcomes: NDArray[np.int8]) -> None:
+        decided = np.flatnonzero(outcomes >= NO_WINNER)
+        self._end(games[decided], outcomes[decided])
+        self._end(games[outcomes == kernels().TRUNCATED], NO_WINNER, truncated=True)
+
+    def _play_on(self, games: Index, seats: Index, *choices: Any) -> None:
+        """Let a :class:`~spite_env.policies.PriorityPolicy` play compiled, until ``seats`` are to move or a game ends.
+
+        Args:
+            games: Games in which others than ``seats`` are to move, no one twice.
+            seats: Whom to stop for.
+            choices: How it chooses, see :func:`spite_env.kernels.play_on`.
+        """
+        s = self.state
+        plays, first, seeds, decisions, last_actions = choices
+        outcomes = np.empty(games.size, np.int8)
+        if kernels().play_on(
+            s.cells,
+            s.steps,
+            s.key,
+            s.shuffles,
+            self._layout_numbers,
+            games,
+            seats,
+            plays,
+            first,
+            seeds,
+            decisions,
+            outcomes,
+            last_actions,
+        ):
+            self._end_compiled(games, outcomes)
+        self._mask = None
 
     def _step_together(self, games: Index, chosen: Index) -> None:
         s = self.state
@@ -469,6 +498,15 @@ class Game:
                 f"actions must be integers of shape ({count},), got {chosen.dtype} of shape {chosen.shape}: {actions!r}"
             )
         return chosen.astype(np.intp)
+
+    @staticmethod
+    def _checked_viewers(viewer: ArrayLike | None, count: int) -> int | Bytes | None:
+        if viewer is None or (type(viewer) is int and viewer in (0, 1)):
+            return viewer
+        seats = np.asarray(viewer)
+        if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
+            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
+        return int(seats) if seats.ndim == 0 else seats.astype(np.uint8)
 
     def _checked_payoff_sizes(self, sizes: ArrayLike, count: int) -> Index:
         if self.rules.match_points is not None:

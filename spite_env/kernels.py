@@ -5,8 +5,8 @@ batches with them: one pass of machine code instead of a hundred over NumPy's ar
 still makes its decisions here, in plain Python on the bytes of its state, because a NumPy call costs as much for one
 game as for a hundred. The tests compare all of this with the core, game by game.
 
-A game's ``cells`` are its column of :attr:`State.cells`. Functions of many games work on the games ``games`` of a batch,
-int ``(k,)``, whose cells are ``all_cells``.
+A game's ``cells`` are its column of :attr:`State.cells`. Functions for many games are given the games ``games`` of a
+batch, int ``(k,)``, and the batch's cells ``all_cells``.
 
 Numba keeps what it has compiled in ``__pycache__``, or in its own cache where that can't be written to, as long as this
 file stays the same: so all that is compiled together stands in it.
@@ -15,8 +15,7 @@ file stays the same: so all that is compiled together stands in it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, MutableSequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,25 +28,19 @@ if TYPE_CHECKING:
     from spite_env.game import Game
     from spite_env.observation import ObservationTable
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+#: The cells of one game, and a mask: what indexing by an integer reads and writes.
+Cells: TypeAlias = Any
 
 try:
     import numba
     from numba.np.unsafe.ndarray import to_fixed_tuple
 except ImportError:
     COMPILED = False
-
-    def _inner(function: Function) -> Function:
-        """Leave a function as it is."""
-        return function
-
-    _entry = _inner
+    _inner = _entry = lambda function: function
 else:
     COMPILED = True
     _inner = numba.njit(error_model="numpy")
     _entry = numba.njit(error_model="numpy", cache=True)
-
-Cells: TypeAlias = MutableSequence[int]
 
 #: What a move leads to.
 _GOES_ON, COMPLETES_PILE, WINS, ENDS_TURN = range(4)
@@ -184,7 +177,7 @@ def _unpacked(layout: NDArray[np.int64]) -> Layout:
     return Layout(*to_fixed_tuple(layout, _LAYOUT_SIZE))
 
 
-def write_legal(cells: Cells, layout: Layout, mask: MutableSequence[int]) -> None:
+def write_legal(cells: Cells, layout: Layout, mask: Cells) -> None:
     """Write which actions are legal in a game that goes on."""
     kinds, piles = layout.kinds, layout.sides + 1
     player = cells[layout.player]
@@ -314,7 +307,7 @@ def step_alone(game: Game, action: int) -> None:
         game._end(game._all, NO_WINNER, truncated=True)
 
 
-_move, _refills, _must_return, _draw = map(_inner, (move, refills, must_return, draw))
+_write_legal, _move, _refills, _must_return, _draw = map(_inner, (write_legal, move, refills, must_return, draw))
 
 
 @_inner
@@ -345,9 +338,8 @@ def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
     ordered = np.empty(count, np.uint64)
     for rider in riders:
         bucket = rider >> _BUCKET_SHIFT
-        place = ends[bucket]
+        ordered[ends[bucket]] = rider
         ends[bucket] += 1
-        ordered[place] = rider
     for place in range(1, count):  # buckets hold a card or two: hardly anything is left to sort
         rider = ordered[place]
         while place > 0 and ordered[place - 1] > rider:
@@ -438,31 +430,31 @@ def legal_actions(
     layout = _unpacked(numbers)
     kinds, piles, count = layout.kinds, layout.sides + 1, games.size
     follow, end_turn = _follow(games), mask.shape[0] - 1
-    mover, height = np.empty(count, np.uint8), np.empty(count, np.uint8)
+    mover, heights = np.empty(count, np.uint8), np.empty((layout.centers, count), np.uint8)
     tops, held = np.empty((piles, count), np.uint8), np.empty((kinds, count), np.uint8)
-    own = all_cells[layout.player]
-    _select(own, own, games, follow, mover, mover)
+    for place in range(count):
+        mover[place] = all_cells[layout.player, games[place]]
     for pile in range(piles):
         row = layout.pile_top + pile
-        _select(all_cells[row], all_cells[row + piles], games, follow, mover, tops[pile])
+        _select(all_cells, (row, row + piles), games, follow, mover, tops, pile)
     for place in range(count):
         mask[end_turn, place] = 1
     for kind in range(kinds):
         row = layout.hand + kind
-        _select(all_cells[row], all_cells[row + kinds], games, follow, mover, held[kind])
+        _select(all_cells, (row, row + kinds), games, follow, mover, held, kind)
         for place in range(count):
             held[kind, place] = held[kind, place] > 0
             mask[end_turn, place] &= ~held[kind, place]
     for center in range(layout.centers):
-        own = all_cells[layout.center_size + center]
-        _select(own, own, games, follow, mover, height)
+        row = layout.center_size + center
+        _select(all_cells, (row, row), games, follow, mover, heights, center)
         action = center * (piles + 2)
         for pile in range(piles):
             for place in range(count):
                 top = tops[pile, place]
-                mask[action + pile, place] = (top == np.uint8(height[place] + 1)) | (top == np.uint8(kinds))
+                mask[action + pile, place] = (top == np.uint8(heights[center, place] + 1)) | (top == np.uint8(kinds))
         for place in range(count):
-            mask[action + piles, place] = held[height[place], place]
+            mask[action + piles, place] = held[heights[center, place], place]
             mask[action + piles + 1, place] = held[kinds - 1, place]
     action = layout.centers * (piles + 2)
     for kind in range(kinds):
@@ -479,25 +471,50 @@ def legal_actions(
 @_inner
 def _follow(games: Index) -> bool:
     """Return whether the games stand one after the other, so that their cells can be copied as one piece."""
-    for place in range(games.size):
+    for place in range(games.size):  # noqa: SIM110 (Numba compiles no generators)
         if games[place] != games[0] + place:
             return False
     return True
 
 
 @_inner
-def _select(first: Bytes, second: Bytes, games: Index, follow: bool, player: Bytes, selected: Bytes) -> None:
-    """Copy some games' cells of player 0's row, or of player 1's."""
-    count = games.size
-    if follow:
-        first, second = first[games[0] :], second[games[0] :]
-        for place in range(count):
-            zero, one = first[place], second[place]  # both loaded: no branch
-            selected[place] = one if player[place] else zero
-    else:
-        for place in range(count):
-            zero, one = first[games[place]], second[games[place]]
-            selected[place] = one if player[place] else zero
+def _select(
+    all_cells: Bytes, rows: tuple[int, int], games: Index, follow: bool, player: Bytes, to: Bytes, row: int
+) -> None:
+    """Copy some games' cells to a row: those in player 0's row, or in player 1's."""
+    first, second = rows
+    for place in range(games.size):
+        game = games[0] + place if follow else games[place]
+        zero, one = all_cells[first, game], all_cells[second, game]  # both loaded: no branch
+        to[row, place] = one if player[place] else zero
+
+
+@_inner
+def _step(
+    all_cells: Bytes,
+    steps: NDArray[np.int32],
+    keys: Words,
+    shuffles: NDArray[np.uint32],
+    layout: Layout,
+    game: int,
+    action: int,
+) -> int:
+    """Make a legal decision in a game, and return how that leaves it."""
+    cells = all_cells[:, game]
+    steps[game] += 1
+    left = TRUNCATED if steps[game] >= layout.max_steps else GOES_ON
+    outcome = _move(cells, layout, action)
+    if outcome == WINS:
+        left = cells[layout.player]
+    elif outcome == COMPLETES_PILE:
+        key = _shuffle_key(keys, shuffles, game) if not layout.sets_aside else np.uint64(0)
+        _recycle(cells, layout, action // (layout.sides + 3), key)
+    if _refills(cells, layout, outcome):
+        if _must_return(cells, layout):
+            _return(cells, layout, _shuffle_key(keys, shuffles, game))
+        if _draw(cells, layout):
+            left = NO_WINNER
+    return left
 
 
 @_entry
@@ -515,30 +532,69 @@ def step(
     layout = _unpacked(numbers)
     ended = False
     for place in range(games.size):
-        game, action = games[place], actions[place]
+        outcome = _step(all_cells, steps, keys, shuffles, layout, games[place], actions[place])
+        outcomes[place] = outcome
+        ended |= outcome != GOES_ON
+    return ended
+
+
+@_entry
+def play_on(
+    all_cells: Bytes,
+    steps: NDArray[np.int32],
+    keys: Words,
+    shuffles: NDArray[np.uint32],
+    numbers: NDArray[np.int64],
+    games: Index,
+    seats: Index,
+    plays: Index,
+    first: int,
+    seeds: Words,
+    decisions: Words,
+    outcomes: NDArray[np.int8],
+    last_actions: Index,
+) -> bool:
+    """Make the decisions of a :class:`~spite_env.policies.PriorityPolicy` until ``seats`` are to move, or a game ends.
+
+    ``seeds``, ``decisions`` and ``last_actions`` are those of all games, ``seats`` are those of ``games``.
+    """
+    layout = _unpacked(numbers)
+    num_actions = layout.centers * (layout.sides + 3) + layout.kinds * layout.sides + 1
+    mask = np.empty(num_actions, np.uint8)
+    ended = False
+    for place in range(games.size):
+        game, outcome = games[place], GOES_ON
         cells = all_cells[:, game]
-        steps[game] += 1
-        outcomes[place] = TRUNCATED if steps[game] >= layout.max_steps else GOES_ON
-        outcome = _move(cells, layout, action)
-        if outcome == WINS:
-            outcomes[place] = cells[layout.player]
-        elif outcome == COMPLETES_PILE:
-            _recycle(cells, layout, action // (layout.sides + 3), _shuffle_key(keys, shuffles, game, layout.sets_aside))
-        if _refills(cells, layout, outcome):
-            if _must_return(cells, layout):
-                _return(cells, layout, _shuffle_key(keys, shuffles, game, False))
-            if _draw(cells, layout):
-                outcomes[place] = NO_WINNER
-        ended |= outcomes[place] != GOES_ON
+        while outcome == GOES_ON and cells[layout.player] != seats[place]:
+            _write_legal(cells, layout, mask)
+            uniform = (_mix(_combine(seeds[game], decisions[game]) + GOLDEN) >> np.uint64(11)) * 2.0**-53
+            decisions[game] += np.uint64(1)
+            action = -1
+            for play in plays:
+                if mask[play]:
+                    action = play
+                    break
+            if action < 0:
+                count = 0
+                for other in range(first, num_actions):
+                    count += mask[other]
+                left = int(uniform * count)
+                action = first
+                while mask[action] == 0 or left > 0:
+                    left -= mask[action]
+                    action += 1
+            last_actions[game] = action
+            outcome = _step(all_cells, steps, keys, shuffles, layout, game, action)
+        outcomes[place] = outcome
+        ended |= outcome != GOES_ON
     return ended
 
 
 @_inner
-def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int, skip: bool) -> Any:
+def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int) -> Any:
     """Do what :meth:`Game._shuffle_keys` does."""
     occurrence = shuffles[game]
-    if not skip:
-        shuffles[game] += 1
+    shuffles[game] += 1
     return _combine(_combine(keys[game], _SHUFFLE), occurrence)
 
 
@@ -624,17 +680,27 @@ def observe(
     sources: Index,
     side_rows: Index,
     digits: Index,
+    viewer: int,
     viewers: Bytes,
     games: Index,
     encoded: Bytes,
 ) -> None:
-    """Write the views of games, uint8 ``(features, k)``, in blocks that stay in a processor's cache."""
+    """Write the views of games, uint8 ``(features, k)``, in blocks that stay in a processor's cache.
+
+    The viewer is ``viewer``; if that is negative, the mover; if it is 2, each game has its own in ``viewers``.
+    """
     plan = Plan(*to_fixed_tuple(numbers, _PLAN_SIZE))
     natural = np.empty((sources.shape[1], min(_BLOCK, games.size)), np.uint8)
+    seats = np.empty(natural.shape[1], np.uint8)
     for start in range(0, games.size, _BLOCK):
         block = games[start : start + _BLOCK]
         seen = natural[:, : block.size]
-        _observe_block(all_cells, plan, sources, side_rows, viewers[start:], block, seen)
+        for place in range(block.size):
+            if viewer == 2:
+                seats[place] = viewers[start + place]
+            else:
+                seats[place] = all_cells[sources[0, plan.own_turn], block[place]] if viewer < 0 else viewer
+        _observe_block(all_cells, plan, sources, side_rows, seats, block, seen)
         if plan.one_hot:
             _write_one_hot(seen, plan, digits, encoded[:, start:])
         else:
@@ -648,8 +714,7 @@ def _observe_block(
     """Write the views of games in natural units."""
     kinds, count, follow = plan.kinds, games.size, _follow(games)
     for feature in range(natural.shape[0]):
-        first, second = all_cells[sources[0, feature]], all_cells[sources[1, feature]]
-        _select(first, second, games, follow, viewers, natural[feature])
+        _select(all_cells, (sources[0, feature], sources[1, feature]), games, follow, viewers, natural, feature)
     for place in range(count):
         natural[plan.own_turn, place] = natural[plan.own_turn, place] == viewers[place]
     for kind in range(kinds):

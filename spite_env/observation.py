@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from spite_env.acceleration import kernels
 from spite_env.rules import MAX_COUNT, Rules, checked_integer
-from spite_env.state import Bytes, Index, State, byte_fields, first_rows
+from spite_env.state import Bytes, Index, State, byte_fields
+
+_NO_VIEWERS = np.empty(0, np.uint8)
 
 Kind = Literal["card", "number", "tally"]
 
@@ -186,7 +188,7 @@ class ObservationTable:
         The viewer is player 0 or 1, one of them for each game (uint8), or None, which is the mover.
         """
         if compiled:
-            return self._encode_compiled(state, viewer, games)
+            return self._encode_compiled(state, viewer, np.arange(state.num_games) if games is None else games)
         natural = self._encode_natural(state, viewer, games)
         if self.encoding == "compact":
             return natural.T
@@ -204,15 +206,13 @@ class ObservationTable:
     def _plan(self) -> Any:
         return kernels().plan_of(self)
 
-    def _encode_compiled(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:
-        if games is None:
-            games = np.arange(state.num_games)
-        if viewer is None:
-            viewer = state.player[games]
-        elif isinstance(viewer, int):
-            viewer = np.full(games.size, viewer, np.uint8)
+    def _encode_compiled(self, state: State, viewer: int | Bytes | None, games: Index) -> Bytes:
         encoded = np.empty((self.n, games.size), np.uint8)
-        kernels().observe(state.cells, *self._plan, viewer, games, encoded)
+        if viewer is None or isinstance(viewer, int):
+            whose = (-1 if viewer is None else viewer, _NO_VIEWERS)
+        else:
+            whose = (2, viewer)
+        kernels().observe(state.cells, *self._plan, *whose, games, encoded)
         return encoded.T
 
     def _encode_natural(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:

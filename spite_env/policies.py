@@ -177,14 +177,6 @@ class SeededPolicy:
         return streams.uniform(streams.combine(self._seeds[indices], count))
 
 
-class RandomPolicy(SeededPolicy):
-    """Uniform over the legal actions."""
-
-    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
-        """Choose actions, see :class:`Policy`."""
-        return random_legal_actions(action_mask, self._uniform(indices))
-
-
 class PriorityPolicy(SeededPolicy):
     """The first legal play of a fixed order; where none is legal, a uniformly random discard or ``end_turn``."""
 
@@ -195,15 +187,41 @@ class PriorityPolicy(SeededPolicy):
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`Policy`."""
         super().reset(rules, num_games, seed)
-        self._order = self.plays(self._table)
+        self._order = np.array(self.plays(self._table), np.intp)
+        self._first_other = self._table.num_plays
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`Policy`."""
-        first = self._table.num_plays
+        first = self._first_other
         chosen = first + random_legal_actions(action_mask[:, first:], self._uniform(indices))
-        for play in reversed(self._order):
+        for play in self._order[::-1]:
             np.copyto(chosen, play, where=action_mask[:, play])
         return chosen
+
+    def play_on(self, game: Game, games: Actions, seats: Actions, last_actions: Actions) -> None:
+        """Make all decisions in some games at once until ``seats`` are to move or a game ends, compiled.
+
+        Args:
+            game: A batch that runs compiled.
+            games: Games in which others are to move, int ``(n,)``.
+            seats: Whom to stop for, int ``(n,)``.
+            last_actions: Of all games of the batch; the last actions are written there.
+        """
+        choices = (self._order, self._first_other, self._seeds, self._decisions)
+        game._play_on(games, seats, *choices, last_actions)
+
+
+class RandomPolicy(PriorityPolicy):
+    """Uniform over the legal actions."""
+
+    def plays(self, table: ActionTable) -> list[int]:
+        """Return no play: none comes before any other action."""
+        return []
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games, see :class:`Policy`."""
+        super().reset(rules, num_games, seed)
+        self._first_other = 0
 
 
 class GreedyPolicy(PriorityPolicy):

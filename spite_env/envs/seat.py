@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from spite_env import streams
 from spite_env.curriculum import Dealer
 from spite_env.game import Game
-from spite_env.policies import Policy, is_legal, make_policy, move, policy_name
+from spite_env.policies import Policy, PriorityPolicy, is_legal, make_policy, move, policy_name
 from spite_env.rewards import check_reward, rewards
 from spite_env.rules import Rules, checked_rules
 from spite_env.state import NO_WINNER, Index
@@ -307,9 +307,13 @@ class SeatGames:
             chooser = self.opponents[games]
             for number, policy in enumerate(self.policies):
                 waiting = games[chooser == number]
-                if waiting.size:
+                if not waiting.size:
+                    continue
+                if self.game.compiled and isinstance(policy, PriorityPolicy) and self.game.listener is None:
+                    policy.play_on(self.game, waiting, self.seats[waiting], self.last_actions)
+                else:
                     self.last_actions[waiting] = move(policy, self.names[number], self.game, waiting)
-                    self.last_players[waiting] = 1 - self.seats[waiting]
+                self.last_players[waiting] = 1 - self.seats[waiting]
 
     def _are_kings(self, actions: Index, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which of the learner's actions play a king."""
