@@ -5,9 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RLLIB := $(VENV)-rllib
+PEERS := $(VENV)-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train test test-rllib lint docs bench soak test-matrix clean
+.PHONY: help demo train test test-rllib lint docs bench bench-compare soak test-matrix clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
@@ -35,8 +36,11 @@ lint: $(READY) ## check style, formatting and types
 docs: $(READY) ## build the documentation into docs/_build, warnings being errors
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
 
-bench: $(READY) ## measure the speed
-	$(BIN)/python experiments/benchmark.py
+bench: $(READY) $(PEERS)/.ready ## measure the speed, and other libraries' beside it
+	$(BIN)/python experiments/benchmark.py --peers $(PEERS)/bin/python
+
+bench-compare: $(READY) ## compare the speed of two revisions: BASE=main [HEAD=topic]
+	$(BIN)/python experiments/compare_revisions.py $(BASE) $(HEAD)
 
 soak: $(READY) ## run the long tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m soak --hypothesis-profile soak
@@ -45,7 +49,7 @@ test-matrix: $(READY) ## run the core's tests on the other Pythons and on the ol
 	$(BIN)/python tests/matrix.py
 
 clean: ## remove the environment, build products and caches; runs/ stays
-	rm -rf .venv .venv-rllib dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-rllib dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
@@ -58,4 +62,10 @@ $(RLLIB)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RLLIB)
 	grep -v '^gymnasium==' constraints.txt > $(RLLIB)/constraints.txt
 	$(RLLIB)/bin/python -m pip install --quiet --constraint $(RLLIB)/constraints.txt --editable '.[rllib,dev]'
+	touch $@
+
+# A peer that can't be installed costs only its own row.
+$(PEERS)/.ready: experiments/peers_constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m experiments.peers --install
 	touch $@

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spite_env.actions import ActionTable
 from spite_env.files import whole_file
 from spite_env.observation import ObservationTable, observation_slices
-from spite_env.policies import Actions, Mask, SeededPolicy, drawn_actions
+from spite_env.policies import Actions, Evaluation, Mask, SeededPolicy, drawn_actions
 from spite_env.rules import Rules
 from spite_env.symmetry import Symmetry
 
@@ -283,6 +283,7 @@ class NetworkPolicy(SeededPolicy):
     def __init__(self, network: Network | str | Path = WEIGHTS, deterministic: bool = True) -> None:
         self.network = network if isinstance(network, Network) else Network.load(network)
         self.deterministic = deterministic
+        self._last: tuple[View, NDArray[np.float32]] | None = None
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`.
@@ -313,12 +314,26 @@ class NetworkPolicy(SeededPolicy):
             )
         view = self.network.view(observation, action_mask)
         scores = self.network.log_probabilities(view)
+        self._last = view, scores
         if self.deterministic:
             chosen = scores.argmax(axis=1)
         else:
             chosen = drawn_actions(np.exp(scores.astype(np.float64)), self._uniform(indices))
         picked: Actions = view.actions[np.arange(chosen.size), chosen]
         return picked
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The network's probabilities in its last decisions.
+
+        Of actions that come to the same, only one has a probability.
+        """
+        if self._last is None:
+            return None
+        view, scores = self._last
+        probabilities = np.zeros(scores.shape)
+        np.put_along_axis(probabilities, view.actions, np.exp(scores.astype(np.float64)), axis=1)
+        return Evaluation("the network's probabilities", probabilities)
 
 
 def __getattr__(name: str) -> NetworkPolicy:

@@ -21,7 +21,7 @@ from spite_env import streams
 from spite_env.game import Game
 from spite_env.information import InformationSets
 from spite_env.observation import ObservationTable
-from spite_env.policies import Actions, Mask, Policy, SeededPolicy, decide, make_policy, policy_name
+from spite_env.policies import Actions, Evaluation, Mask, Policy, SeededPolicy, decide, make_policy, policy_name
 from spite_env.rules import Rules, checked_integer
 from spite_env.streams import Words
 
@@ -74,6 +74,11 @@ class SearchPolicy(SeededPolicy):
             if isinstance(policy, SeededPolicy):
                 raise ValueError(f"{name}={policy_name(policy)!r} is not allowed; rollouts take no random choices")
         self._speed = 2.0  # rollouts a millisecond
+        self.evaluation: Evaluation | None = None
+        self._about = (
+            f"each move's share of the rollouts, and who was ahead after {turns} turns of them; the move of "
+            f"{policy_name(prior)} stands unless another one is clearly better"
+        )
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
@@ -106,15 +111,19 @@ class SearchPolicy(SeededPolicy):
         chosen = self._prior.act(observation, action_mask, infosets, indices)
         candidates = self._candidates(view, action_mask)
         candidates[np.arange(len(chosen)), chosen] = True
+        shares, values = np.zeros(candidates.shape), np.full(candidates.shape, np.nan)
+        shares[np.arange(len(chosen)), chosen] = 1
         (games,) = np.nonzero(candidates.sum(axis=1) > 1)
         if games.size:
             started = time.perf_counter()
             rollouts = self.rollouts if self.milliseconds is None else max(1, int(self._speed * self.milliseconds))
             bar = _progress_bar(rollouts * games.size)
-            best = self._best(infosets.select(games), seeds[games], candidates[games], chosen[games], rollouts, bar)
-            chosen[games] = best
+            chosen[games], shares[games], values[games] = self._best(
+                infosets.select(games), seeds[games], candidates[games], chosen[games], rollouts, bar
+            )
             bar.close()
             self._speed = rollouts * games.size / (time.perf_counter() - started) / 1000
+        self.evaluation = Evaluation(self._about, shares, values, values[np.arange(len(chosen)), chosen])
         return chosen
 
     def _candidates(self, view: Game, action_mask: Mask) -> Mask:
@@ -133,8 +142,8 @@ class SearchPolicy(SeededPolicy):
 
     def _best(
         self, infosets: InformationSets, seeds: Words, candidates: Mask, prior: Actions, rollouts: int, bar: Any
-    ) -> Actions:
-        """Return the best candidate of each game.
+    ) -> tuple[Actions, Values, Values]:
+        """Return the best candidate of each game, and every action's share of the rollouts and its mean value in them.
 
         An *arm* is a candidate of a game. What counts is by how much it is better than the prior's in the same world.
         """
@@ -142,7 +151,7 @@ class SearchPolicy(SeededPolicy):
         is_prior = prior[arm_game] == arm_action
         rounds = np.ceil(np.log(candidates.sum(axis=1)) / np.log(SHRINK) - 1e-9).astype(np.intp)
         kept = np.ones(arm_game.size, np.bool_)
-        tries, total, squares = np.zeros((3, arm_game.size))
+        tries, total, squares, worth = np.zeros((4, arm_game.size))
         for number in range(int(rounds.max())):
             arms = np.flatnonzero(kept & (rounds[arm_game] > number))
             game = arm_game[arms]
@@ -156,6 +165,7 @@ class SearchPolicy(SeededPolicy):
             row_world = np.arange(row_arm.size) - first[row_arm]
             rows = deals.copy(game[row_arm] * worlds.max() + row_world)
             value = self._play_out(rows, arm_action[arms[row_arm]], bar)
+            worth[arms] += np.bincount(row_arm, value)
             first_of_prior = np.zeros(len(candidates), np.intp)
             first_of_prior[game[is_prior[arms]]] = first[is_prior[arms]]
             value -= value[first_of_prior[game[row_arm]] + row_world]
@@ -171,7 +181,10 @@ class SearchPolicy(SeededPolicy):
         surplus = np.where(is_prior, 0.0, mean - self.confidence * error)
         surplus[~kept] = -np.inf
         last = np.cumsum(candidates.sum(axis=1)) - 1
-        return arm_action[np.lexsort((surplus, arm_game))[last]]
+        shares, values = np.zeros(candidates.shape), np.full(candidates.shape, np.nan)
+        shares[candidates], values[candidates] = tries, worth / tries
+        best = arm_action[np.lexsort((surplus, arm_game))[last]]
+        return best, shares / shares.sum(axis=1, keepdims=True), values
 
     def _play_out(self, game: Game, actions: Actions, bar: Any) -> Values:
         """Make these moves, play on, and return the values for those who were to move."""

@@ -249,14 +249,8 @@ class Pairing:
             ValueError: an unknown policy.
             PolicyError: a policy misbehaves, and that isn't to be a loss.
         """
-        policies = [make_policy(policy) for policy in self.policies]
-        if policies[0] is policies[1]:
-            policies[1] = copy.deepcopy(policies[0])
+        sides = self.sides(2 * most)
         seeds = streams.seeds_for(self.seed, most)
-        sides = []
-        for number, (policy, name) in enumerate(zip(policies, self.names, strict=True)):
-            sides.append(_Side(policy, name, self.on_error, self.time_limit))
-            sides[-1].reset(self.rules, 2 * most, int(streams.combine(seeds[:1], 2**32 + number)[0]))
         for end in ends:
             tally = Tally()
             for start in range(first, end, BATCH):
@@ -264,7 +258,23 @@ class Pairing:
             yield tally
             first = end
 
-    def _play_batch(self, sides: list[_Side], seeds: streams.Words, start: int, record: Write | None) -> Tally:
+    def sides(self, num_games: int) -> list[Side]:
+        """Return both policies, ready for new games.
+
+        Raises:
+            ValueError: an unknown policy.
+            PolicyError: a policy can't begin.
+        """
+        policies = [make_policy(policy) for policy in self.policies]
+        if policies[0] is policies[1]:
+            policies[1] = copy.deepcopy(policies[0])
+        sides, key = [], streams.seeds_for(self.seed, 1)
+        for number, (policy, name) in enumerate(zip(policies, self.names, strict=True)):
+            sides.append(Side(policy, name, self.on_error, self.time_limit))
+            sides[-1].reset(self.rules, num_games, int(streams.combine(key, 2**32 + number)[0]))
+        return sides
+
+    def _play_batch(self, sides: list[Side], seeds: streams.Words, start: int, record: Write | None) -> Tally:
         """Play the pairs from number ``start`` on; the first policy has seat 0 in the even games."""
         started = time.perf_counter()
         game = Game(self.rules, 2 * seeds.size, np.repeat(seeds, 2), encoding=self.encoding, side_depth=self.side_depth)
@@ -310,10 +320,15 @@ class Pairing:
 FORFEIT = -1
 
 
-class _Side:
-    """A policy, and what becomes of it when it misbehaves."""
+class Side:
+    """A policy, and what becomes of it when it misbehaves.
 
-    def __init__(self, policy: Policy, name: str, on_error: str, time_limit: float | None) -> None:
+    Attributes:
+        policy: The policy.
+        name: What a message calls it.
+    """
+
+    def __init__(self, policy: Policy, name: str, on_error: str = "stop", time_limit: float | None = None) -> None:
         self.policy = policy
         self.name = name
         self.on_error = on_error
@@ -321,6 +336,7 @@ class _Side:
         self.faults: list[str] = []
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games; raise `PolicyError` if the policy can't."""
         try:
             self.policy.reset(rules, num_games, seed)
         except Exception as error:

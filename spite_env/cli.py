@@ -1,4 +1,4 @@
-"""The command line: ``spite-env duel A B``, ``tournament A B C``, ``play``, ``verify FILE`` and ``dataset``."""
+"""The command line: ``spite-env duel A B``, ``tournament``, ``play``, ``watch``, ``verify`` and ``dataset``."""
 
 from __future__ import annotations
 
@@ -115,6 +115,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     dataset.add_argument("--winners", action="store_true", help="only the decisions of those who won")
     dataset.set_defaults(run=_dataset)
 
+    watches = commands.add_parser("watch", help="watch two policies play, or step through recorded games")
+    watches.add_argument("what", nargs="+", metavar="POLICY", help="two policies, or instead one file of records")
+    watches.add_argument("--rules", choices=PRESETS, help="the variant that policies play (default: g4a)")
+    watches.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="as for duel")
+    watches.add_argument("--seed", type=int, help="that of a duel whose first game policies play (default: 0)")
+    watches.add_argument("--game", type=int, metavar="N", help="begin with this record of the file (default: 0)")
+    watches.add_argument("--html", metavar="OUT", help="write the game to a page that shows it in a browser")
+    watches.add_argument(
+        "--perspective",
+        default="mover",
+        choices=("0", "1", "mover", "all"),
+        help="show the hand of player 0, of player 1, of the player to move, or every card (default: %(default)s)",
+    )
+    watches.add_argument("--speed", type=float, default=2.0, help="decisions a second (default: %(default)s)")
+    watches.add_argument(
+        "--evaluator",
+        default="rollouts",
+        metavar="POLICY",
+        help="ask this about every decision: rollouts of greedy, another policy that tells what it thinks, or none "
+        "(default: %(default)s)",
+    )
+    watches.set_defaults(run=_watch)
+
     options = parser.parse_args(arguments)
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # where a policy of one's own is likely to be
@@ -224,6 +247,16 @@ def _verify(options: argparse.Namespace) -> int:
         print(problem)
     print(f"{count} records, {len(problems)} wrong")
     return 1 if problems else 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from spite_env.watch import watch
+
+    plain = options.rules is None and not options.set
+    rules = None if plain else parse_rules(options.rules or "g4a", options.set)
+    chosen = ("seed", "game", "html", "perspective", "speed", "evaluator")
+    watch(options.what, rules, **{name: getattr(options, name) for name in chosen})
+    return 0
 
 
 def _dataset(options: argparse.Namespace) -> int:

@@ -17,6 +17,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OSError: the file can't be written.
     """
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{os.fspath(path)!r} is a folder; it has to be a file")
     part = f"{os.fspath(path)}.part"
     try:
         with open(part, "wb") as file:

@@ -174,6 +174,15 @@ class Game:
         game.reset(seed=seed, positions=positions)
         return game
 
+    @classmethod
+    def stacked(cls, batches: Sequence[Game]) -> Game:
+        """Return an independent ``Game`` of copies of the games of all these batches, which have the same rules."""
+        first = batches[0]
+        stacked = cls.__new__(cls)
+        state = State.stacked([batch.state for batch in batches])
+        stacked._attach(first.rules, state, first.actions, first.observation, autoreset=False)
+        return stacked
+
     # What a game shows
 
     @property

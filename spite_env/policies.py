@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 Actions = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Values = NDArray[np.floating[Any]]
 
 
 class PolicyError(ValueError):
@@ -37,13 +40,40 @@ class PolicyError(ValueError):
     playable: Actions | None = None
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """What a policy thinks of decisions in ``n`` games; whatever it can't tell is None.
+
+    Values are results to expect for the player to move: 1 is a win, -1 a loss, 0 a draw.
+
+    Attributes:
+        about: How all this was come by, in a few words to show beside it.
+        probabilities: How the choice spreads over the actions, float ``(n, actions)``, each row adding up to 1: the
+            probabilities of drawing them, or what else the policy weighs them by, as a search does by its rollouts.
+        action_values: The value of each action, float ``(n, actions)``; NaN where it isn't known.
+        value: The value of the position, float ``(n,)``; NaN where it isn't known.
+    """
+
+    about: str
+    probabilities: Values | None = None
+    action_values: Values | None = None
+    value: Values | None = None
+
+    def of(self, places: Sequence[int]) -> Evaluation:
+        """Return what is thought of some of the ``n`` decisions, given by their places from 0 on."""
+        parts = (self.probabilities, self.action_values, self.value)
+        return Evaluation(self.about, *(None if part is None else part[list(places)] for part in parts))
+
+
 class Policy(Protocol):
     """What plays one side of a batch of games.
 
     A policy that ignores observations may say so with an attribute ``needs_observation = False``: it is then given
     zeros, and saves the time that encoding takes. One that reads a certain layout keeps the
     :class:`~spite_env.observation.ObservationTable` in an attribute ``observation_table``, made by its ``reset``: it
-    is then given observations of that layout, whatever the game's own is.
+    is then given observations of that layout, whatever the game's own is. One that can tell what it thinks of its
+    decisions keeps in an attribute ``evaluation`` an :class:`Evaluation` of those that its ``act`` made last, in their
+    order; None if it has made none.
     """
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
@@ -68,6 +98,37 @@ class Policy(Protocol):
         Returns:
             Legal actions, int ``(n,)``.
         """
+
+
+def evaluation_of(policy: Policy, name: str, action_mask: Mask) -> Evaluation | None:
+    """Return what a policy thinks of the decisions that it has just made; None if it doesn't tell.
+
+    Args:
+        policy: The policy.
+        name: What a message calls it.
+        action_mask: bool ``(n, actions)``; what it chose from.
+
+    Raises:
+        PolicyError: it tells something impossible.
+    """
+    told: Evaluation | None = getattr(policy, "evaluation", None)
+    if told is None:
+        return None
+    every, most = action_mask.shape, 1 + 1e-6
+    for what, values, shape, least in (
+        ("probabilities", told.probabilities, every, 0.0),
+        ("action_values", told.action_values, every, -most),
+        ("value", told.value, every[:1], -most),
+    ):
+        if values is None:
+            continue
+        known = np.isfinite(values) if least == 0 else ~np.isnan(values)
+        if values.shape != shape or (known < (least == 0)).any() or ((values < least) | (values > most))[known].any():
+            raise PolicyError(
+                f"policy {name!r} tells impossible {what}: they are of shape {values.shape}, from {np.min(values)} to "
+                f"{np.max(values)}; allowed is shape {shape}, from {round(least)} to 1"
+            )
+    return told
 
 
 def decide(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) -> Actions:
@@ -244,6 +305,7 @@ class ProbabilityPolicy(SeededPolicy):
     """
 
     needs_observation = True
+    evaluation: Evaluation | None = None
 
     def __init__(self, deterministic: bool = False) -> None:
         self.deterministic = deterministic
@@ -252,7 +314,7 @@ class ProbabilityPolicy(SeededPolicy):
         """Return the features and the actions that the network was built for."""
         raise NotImplementedError
 
-    def probabilities(self, observation: NDArray[np.uint8], action_mask: Mask) -> NDArray[np.floating[Any]]:
+    def probabilities(self, observation: NDArray[np.uint8], action_mask: Mask) -> Values:
         """Return the network's probabilities, ``(n, actions)``."""
         raise NotImplementedError
 
@@ -270,6 +332,7 @@ class ProbabilityPolicy(SeededPolicy):
             )
         probabilities = self.probabilities(np.ascontiguousarray(observation), np.array(action_mask))
         weights = np.where(action_mask, probabilities.astype(np.float64) + 1e-12, 0.0)
+        self.evaluation = Evaluation("the network's probabilities", weights / weights.sum(axis=1, keepdims=True))
         if self.deterministic:
             best: Actions = weights.argmax(axis=1)
             return best

@@ -7,6 +7,7 @@ contiguous in memory.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -149,6 +150,13 @@ class State:
         for name in WIDE_FIELDS:
             np.take(getattr(self, name), games, axis=-1, out=getattr(state, name), mode="clip")
         return state
+
+    @classmethod
+    def stacked(cls, states: Sequence[State]) -> State:
+        """Return an independent copy of several states of the same rules as one, in their order."""
+        cells = np.concatenate([state.cells for state in states], axis=1)
+        wide = {name: np.concatenate([getattr(state, name) for state in states], axis=-1) for name in WIDE_FIELDS}
+        return cls._restored(states[0].rules, cells, wide)
 
     @classmethod
     def _restored(cls, rules: Rules, cells: Bytes, wide: dict[str, NDArray[Any]]) -> State:

@@ -47,6 +47,24 @@ def verify(record: Record, *, check_seed: bool = False) -> None:
         raise problem
 
 
+def replay(record: Record, watch: Watch) -> Game:
+    """Judge a record as :func:`verify` does, and return its game as it ended, a batch of one.
+
+    Args:
+        record: The record. Of a match, it is one game, and the game returned knows of no match.
+        watch: Sees it replayed.
+
+    Raises:
+        RecordError: something is wrong with the record.
+    """
+    case = _checked(record)
+    played = _Replay(case.rules.replace(match_points=None), [case], check_seed=False)
+    (problem,) = played.run(watch)
+    if problem is not None:
+        raise problem
+    return played._game.copy()
+
+
 def verify_file(path: str | os.PathLike[str], *, check_seed: bool = False) -> tuple[list[RecordError], int]:
     """Judge all records of a file, each by itself as :func:`verify` does, and matches as a whole.
 
