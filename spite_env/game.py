@@ -180,7 +180,7 @@ class Game:
         first = batches[0]
         stacked = cls.__new__(cls)
         state = State.stacked([batch.state for batch in batches])
-        stacked._attach(first.rules, state, first.actions, first.observation, autoreset=False)
+        stacked._attach(first.rules, state, first.actions, first.observation, autoreset=False, compiled=first.compiled)
         return stacked
 
     # What a game shows

@@ -337,9 +337,9 @@ def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
         ends[bucket + 1] += ends[bucket]
     ordered = np.empty(count, np.uint64)
     for rider in riders:
-        bucket = rider >> _BUCKET_SHIFT
-        ordered[ends[bucket]] = rider
-        ends[bucket] += 1
+        place = ends[rider >> _BUCKET_SHIFT]
+        ends[rider >> _BUCKET_SHIFT] += 1
+        ordered[place] = rider
     for place in range(1, count):  # buckets hold a card or two: hardly anything is left to sort
         rider = ordered[place]
         while place > 0 and ordered[place - 1] > rider:

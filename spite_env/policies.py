@@ -180,7 +180,9 @@ def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) 
 def is_legal(action_mask: Mask, actions: Actions) -> Mask:
     """Return which of some integers are legal actions of their rows, bool ``(n,)``."""
     exists = (actions >= 0) & (actions < action_mask.shape[1])
-    return exists & action_mask[np.arange(len(actions)), np.where(exists, actions, 0)]
+    if np.count_nonzero(exists) == exists.size:
+        return action_mask[np.arange(exists.size), actions]
+    return exists & action_mask[np.arange(exists.size), np.where(exists, actions, 0)]
 
 
 def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:
