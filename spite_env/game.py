@@ -404,7 +404,7 @@ class Game:
     def _step_compiled(self, games: Index, chosen: Index) -> None:
         s = self.state
         outcomes = np.empty(games.size, np.int8)
-        if kernels().step(s.cells, s.steps, s.key, s.shuffles, self._layout_numbers, games, chosen, outcomes):
+        if kernels().step(s.padded_cells, s.steps, s.key, s.shuffles, self._layout_numbers, games, chosen, outcomes):
             self._end_compiled(games, outcomes)
 
     def _end_compiled(self, games: Index, outcomes: NDArray[np.int8]) -> None:
@@ -424,7 +424,7 @@ class Game:
         plays, first, seeds, decisions, last_actions = choices
         outcomes = np.empty(games.size, np.int8)
         if kernels().play_on(
-            s.cells,
+            s.padded_cells,
             s.steps,
             s.key,
             s.shuffles,
@@ -557,7 +557,7 @@ class Game:
         if self.compiled:
             games = self._all if isinstance(at, slice) else at
             mask = np.empty((table.n, games.size), np.bool_)
-            kernels().legal_actions(s.cells, s.over, self._layout_numbers, games, mask.view(np.uint8))
+            kernels().legal_actions(s.padded_cells, s.over, self._layout_numbers, games, mask.view(np.uint8))
             return mask
         if isinstance(at, slice) and self.num_games == 1:
             return kernels().legal_actions_alone(self)
@@ -850,7 +850,7 @@ class Game:
             s = self.state
             starters = np.full(games.size, -1, np.int8) if starter is None else starter.astype(np.int8)
             by_rules = kernels().BY_RULES.get(self.rules.first_player, self.rules.first_player)
-            kernels().deal(s.cells, s.key, self._layout_numbers, games, starters, by_rules)
+            kernels().deal(s.padded_cells, s.key, self._layout_numbers, games, starters, by_rules)
         if payoff_sizes is None or not games.size:
             self._tell("deal", games)
         else:

@@ -6,7 +6,7 @@ still makes its decisions here, in plain Python on the bytes of its state, becau
 game as for a hundred. The tests compare all of this with the core, game by game.
 
 A game's ``cells`` are its column of :attr:`State.cells`. Functions for many games are given the games ``games`` of a
-batch, int ``(k,)``, and the batch's cells ``all_cells``.
+batch, int ``(k,)``, and the batch's cells ``all_cells``, which are :attr:`State.padded_cells`.
 
 Numba keeps what it has compiled in ``__pycache__``, or in its own cache where that can't be written to, as long as this
 file stays the same: so all that is compiled together stands in it.
@@ -483,10 +483,16 @@ def _select(
 ) -> None:
     """Copy some games' cells to a row: those in player 0's row, or in player 1's."""
     first, second = rows
-    for place in range(games.size):
-        game = games[0] + place if follow else games[place]
-        zero, one = all_cells[first, game], all_cells[second, game]  # both loaded: no branch
-        to[row, place] = one if player[place] else zero
+    if follow:
+        start = np.uintp(games[0])  # unsigned: an index that can't count from the end is one check less
+        for place in range(games.size):
+            game = start + np.uintp(place)
+            zero, one = all_cells[first, game], all_cells[second, game]  # both loaded: no branch
+            to[row, place] = one if player[place] else zero
+    else:
+        for place in range(games.size):
+            zero, one = all_cells[first, games[place]], all_cells[second, games[place]]
+            to[row, place] = one if player[place] else zero
 
 
 @_inner
@@ -694,17 +700,16 @@ def observe(
     seats = np.empty(natural.shape[1], np.uint8)
     for start in range(0, games.size, _BLOCK):
         block = games[start : start + _BLOCK]
-        seen = natural[:, : block.size]
         for place in range(block.size):
             if viewer == 2:
                 seats[place] = viewers[start + place]
             else:
                 seats[place] = all_cells[sources[0, plan.own_turn], block[place]] if viewer < 0 else viewer
-        _observe_block(all_cells, plan, sources, side_rows, seats, block, seen)
+        _observe_block(all_cells, plan, sources, side_rows, seats, block, natural)
         if plan.one_hot:
-            _write_one_hot(seen, plan, digits, encoded[:, start:])
+            _write_one_hot(natural, block.size, plan, digits, encoded, start)
         else:
-            _copy_rows(seen, encoded[:, start:])
+            _copy_rows(natural, 0, block.size, encoded, 0, start)
 
 
 @_inner
@@ -730,24 +735,25 @@ def _observe_block(
 
 
 @_inner
-def _write_one_hot(natural: Bytes, plan: Plan, digits: Index, encoded: Bytes) -> None:
+def _write_one_hot(natural: Bytes, count: int, plan: Plan, digits: Index, encoded: Bytes, start: int) -> None:
     """Write cards as flags, numbers as binary digits, and tallies as they are."""
-    count, cards, feature = natural.shape[1], plan.own_turn, 0
+    cards, feature = plan.own_turn, 0
     for card in range(cards):
         for kind in range(1, plan.kinds + 1):
             for place in range(count):
-                encoded[feature, place] = natural[card, place] == np.uint8(kind)
+                encoded[feature, np.uintp(start + place)] = natural[card, place] == np.uint8(kind)
             feature += 1
     for digit in range(digits.shape[1]):
         row, bit = cards + digits[0, digit], np.uint8(digits[1, digit])
         for place in range(count):
-            encoded[feature, place] = (natural[row, place] >> bit) & np.uint8(1)
+            encoded[feature, np.uintp(start + place)] = (natural[row, place] >> bit) & np.uint8(1)
         feature += 1
-    _copy_rows(natural[plan.own_hand :], encoded[feature:])
+    _copy_rows(natural, plan.own_hand, count, encoded, feature, start)
 
 
 @_inner
-def _copy_rows(rows: Bytes, copied: Bytes) -> None:
-    for row in range(rows.shape[0]):
-        for place in range(rows.shape[1]):
-            copied[row, place] = rows[row, place]
+def _copy_rows(natural: Bytes, first: int, count: int, encoded: Bytes, feature: int, start: int) -> None:
+    """Copy all rows from ``first`` on to the features from ``feature`` on."""
+    for row in range(first, natural.shape[0]):
+        for place in range(count):
+            encoded[feature + row - first, np.uintp(start + place)] = natural[row, place]

@@ -212,7 +212,7 @@ class ObservationTable:
             whose = (-1 if viewer is None else viewer, _NO_VIEWERS)
         else:
             whose = (2, viewer)
-        kernels().observe(state.cells, *self._plan, *whose, games, encoded)
+        kernels().observe(state.padded_cells, *self._plan, *whose, games, encoded)
         return encoded.T
 
     def _encode_natural(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:

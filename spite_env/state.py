@@ -80,6 +80,7 @@ class State:
 
     Attributes:
         cells: uint8 ``(rows, num_games)``; all byte fields, one after the other. The named fields are views of it.
+        padded_cells: The same with what pads each row to ``stride`` cells; C-contiguous.
         flat_cells: The same as one array, in which ``stride`` cells lie between the rows.
         flat: Each byte field's part of ``flat_cells``, from its first cell on.
         first_rows: Each byte field's first row in ``cells``.
@@ -122,6 +123,7 @@ class State:
         self.first_rows = first_rows(rules)
         shapes = byte_fields(rules)
         rows = np.zeros((sum(map(prod, shapes.values())), self.stride), np.uint8)
+        self.padded_cells = rows
         self.flat_cells = rows.reshape(-1)
         self.cells = rows[:, :num_games]
         self.flat = {}
