@@ -34,14 +34,23 @@ class CorePlayer:
         batch: Games.
         encoding: Of the observation that is made at each decision; None makes none.
         max_steps: Decisions after which a game is truncated.
+        compiled: As for :class:`~spite_env.game.Game`.
 
     Attributes:
         made: Decisions so far.
         ended: Games that have ended so far.
     """
 
-    def __init__(self, batch: int, encoding: str | None = None, max_steps: int = Rules().max_steps) -> None:
+    def __init__(
+        self,
+        batch: int,
+        encoding: str | None = None,
+        max_steps: int = Rules().max_steps,
+        compiled: bool | None = None,
+    ) -> None:
         self.game = staggered(max_steps).copy(np.arange(batch) % staggered(max_steps).num_games)
+        if compiled is not None:
+            self.game.compiled = compiled
         self.table = None if encoding is None else ObservationTable(self.game.rules, encoding)
         self.rng = np.random.default_rng(1)
         self.made = self.ended = 0
@@ -163,6 +172,10 @@ SHORT = {
     name: Subject(functools.partial(CorePlayer, 4096, None, length), makes="mask", listed=False)
     for length, name in by_length().items()
 }
+NUMPY = {
+    f"core, batch {batch}, not compiled": Subject(functools.partial(CorePlayer, batch, compiled=False), makes="mask")
+    for batch in (1, 256, 4096)
+}
 DOORS = {
     "AEC raw_env": Subject(functools.partial(aec, "raw_env")),
     "AEC env": Subject(functools.partial(aec, "env")),
@@ -170,7 +183,7 @@ DOORS = {
     "Gymnasium, batch 1024": Subject(vector),
     "Stable-Baselines3, batch 1024": Subject(sb3),
 }
-SUBJECTS = {**CORE, **SHORT, **DOORS}
+SUBJECTS = {**CORE, **NUMPY, **SHORT, **DOORS}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,17 @@ from typing import Any
 from spite_env.arena import DuelResult
 from spite_env.tables import COLUMNS, duel_cells
 
-PACKAGES = ("spite_env", "numpy", "gymnasium", "pettingzoo", "torch", "stable_baselines3", "sb3_contrib", "ray")
+PACKAGES = (
+    "spite_env",
+    "numpy",
+    "numba",
+    "gymnasium",
+    "pettingzoo",
+    "torch",
+    "stable_baselines3",
+    "sb3_contrib",
+    "ray",
+)
 
 
 def machine() -> dict[str, Any]:

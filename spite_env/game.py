@@ -1,7 +1,8 @@
 """The vectorised core: how the game is played, for any number of games at once.
 
 No Python loop runs over games. The state is field-major (see :mod:`spite_env.state`); a decision touches, in each game,
-only the few cells that it changes, through flat indices ``row * stride + game``.
+only the few cells that it changes, through flat indices ``row * stride + game``. What happens often is
+written once more in :mod:`spite_env.kernels`, for compiling and for batches of one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spite_env import position as positions_module
-from spite_env import single, streams
+from spite_env import streams
+from spite_env.acceleration import kernels, runs_compiled
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.rules import Rules, checked_integer, checked_rules
@@ -81,6 +83,8 @@ class Game:
         encoding: ``"onehot"`` or ``"compact"``, see :class:`~spite_env.observation.ObservationTable`.
         side_depth: Cards below the top of each side pile that an observation shows one by one.
         autoreset: Whether an ended game is dealt anew within the step that ended it.
+        compiled: Whether the core runs compiled, which is faster and does the same. True needs Numba (the extra
+            ``fast``); None is True where Numba is installed.
 
     A game plays exactly as ``spite_and_malice_v0.env`` does after ``reset(seed=its seed)``. An ended game stays as it
     ended, has an all-false mask and ignores its action until it is reset; with ``autoreset`` its flags, its result and
@@ -89,6 +93,7 @@ class Game:
     Attributes:
         actions: The :class:`~spite_env.actions.ActionTable`.
         observation: The :class:`~spite_env.observation.ObservationTable`.
+        compiled: Whether the core runs compiled.
         state: The storage, hidden cards included; for reading only.
         listener: None, or a function told of every event as it happens: ``listener(kind, games, **details)`` with the
             kinds ``"play"`` (player, source, card, center), ``"discard"`` (player, card, side), ``"end_turn"``
@@ -98,6 +103,7 @@ class Game:
 
     Raises:
         ValueError: an argument out of range.
+        ImportError: ``compiled`` is True, and Numba is not installed.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class Game:
         encoding: str = "onehot",
         side_depth: int = 3,
         autoreset: bool = False,
+        compiled: bool | None = None,
     ) -> None:
         rules = checked_rules(rules)
         num_games = checked_integer("num_games", num_games, 1)
@@ -118,17 +125,25 @@ class Game:
             ActionTable(rules),
             ObservationTable(rules, encoding, side_depth),
             autoreset,
+            runs_compiled(compiled),
         )
         self.reset(seed=streams.seeds_for(seed, num_games))
 
     def _attach(
-        self, rules: Rules, state: State, actions: ActionTable, observation: ObservationTable, autoreset: bool
+        self,
+        rules: Rules,
+        state: State,
+        actions: ActionTable,
+        observation: ObservationTable,
+        autoreset: bool,
+        compiled: bool,
     ) -> None:
         self.rules = rules
         self.state = state
         self.actions = actions
         self.observation = observation
         self.autoreset = autoreset
+        self.compiled = compiled
         self.num_games = state.num_games
         self.listener: Listener | None = None
         self._all = np.arange(self.num_games)
@@ -136,6 +151,8 @@ class Game:
         self._ended_games: Index = self._all[:0]
         self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
         self._deck = np.array(rules.deck, np.uint8)[:, None]
+        self._layout = kernels().layout_of(rules)
+        self._layout_numbers = np.array(self._layout)
         self._hand_rows = _hand_rows(rules)
         self._discard_rows = _discard_rows(rules)
         self._reveal_rows = _reveal_rows(rules)
@@ -163,7 +180,7 @@ class Game:
         first = batches[0]
         stacked = cls.__new__(cls)
         state = State.stacked([batch.state for batch in batches])
-        stacked._attach(first.rules, state, first.actions, first.observation, autoreset=False)
+        stacked._attach(first.rules, state, first.actions, first.observation, autoreset=False, compiled=first.compiled)
         return stacked
 
     # What a game shows
@@ -215,7 +232,7 @@ class Game:
             mask.flags.writeable = False
             return mask.T
         if self._mask is None:
-            self._mask = single.legal_actions(self) if self.num_games == 1 else self._legal(slice(None))
+            self._mask = self._legal(slice(None))
             self._mask.flags.writeable = False
         return self._mask.T
 
@@ -241,12 +258,10 @@ class Game:
             table = self.observation
         elif table.rules != self.rules:
             raise ValueError(f"the observation table is one for {table.rules}; this game's rules are {self.rules}")
-        if viewer is None:
-            return table.encode(self.state, None, games)
-        seats, count = np.asarray(viewer), self.num_games if games is None else games.size
-        if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
-            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
-        return table.encode(self.state, int(seats) if seats.ndim == 0 else seats.astype(np.uint8), games)
+        viewers = self._checked_viewers(viewer, self.num_games if games is None else games.size)
+        if games is None and self.compiled:
+            games = self._all
+        return table.encode(self.state, viewers, games, self.compiled)
 
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""
@@ -256,7 +271,9 @@ class Game:
         """Return an independent ``Game`` of copies of all games, or of those in ``indices`` (repeats allowed)."""
         games = self._all if indices is None else self._checked_games(indices, repeats=True)
         copied = self.__class__.__new__(self.__class__)
-        copied._attach(self.rules, self.state.take(games), self.actions, self.observation, self.autoreset)
+        copied._attach(
+            self.rules, self.state.take(games), self.actions, self.observation, self.autoreset, self.compiled
+        )
         kept = np.flatnonzero(np.isin(games, self._ended_games))
         copied._ended_games = kept
         copied._ended_observations = self._ended_observations[np.searchsorted(self._ended_games, games[kept])]
@@ -264,6 +281,10 @@ class Game:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "listener": None, "_mask": None}
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes)
+        self.compiled = self.compiled and kernels().COMPILED  # it may have been pickled elsewhere
 
     def __copy__(self) -> Game:
         return self.copy()
@@ -370,13 +391,58 @@ class Game:
 
     def _step(self, games: Index, chosen: Index) -> None:
         """Make decisions that are known to be legal, no game twice."""
-        s = self.state
-        if self.num_games == games.size == 1 and self.listener is None and not self.autoreset:
-            single.step(self, int(chosen[0]))
-            self._mask = None
-            return
         if self.autoreset:
             self._clear_result(games)
+        if self.listener is None and self.compiled:
+            self._step_compiled(games, chosen)
+        elif self.listener is None and self.num_games == games.size == 1:
+            kernels().step_alone(self, int(chosen[0]))
+        else:
+            self._step_together(games, chosen)
+        self._settle(games)
+
+    def _step_compiled(self, games: Index, chosen: Index) -> None:
+        s = self.state
+        outcomes = np.empty(games.size, np.int8)
+        if kernels().step(s.padded_cells, s.steps, s.key, s.shuffles, self._layout_numbers, games, chosen, outcomes):
+            self._end_compiled(games, outcomes)
+
+    def _end_compiled(self, games: Index, outcomes: NDArray[np.int8]) -> None:
+        decided = np.flatnonzero(outcomes >= NO_WINNER)
+        self._end(games[decided], outcomes[decided])
+        self._end(games[outcomes == kernels().TRUNCATED], NO_WINNER, truncated=True)
+
+    def _play_on(self, games: Index, seats: Index, *choices: Any) -> None:
+        """Let a :class:`~spite_env.policies.PriorityPolicy` play compiled, until ``seats`` are to move or a game ends.
+
+        Args:
+            games: Games in which others than ``seats`` are to move, no one twice.
+            seats: Whom to stop for.
+            choices: How it chooses, see :func:`spite_env.kernels.play_on`.
+        """
+        s = self.state
+        plays, first, seeds, decisions, last_actions = choices
+        outcomes = np.empty(games.size, np.int8)
+        if kernels().play_on(
+            s.padded_cells,
+            s.steps,
+            s.key,
+            s.shuffles,
+            self._layout_numbers,
+            games,
+            seats,
+            plays,
+            first,
+            seeds,
+            decisions,
+            outcomes,
+            last_actions,
+        ):
+            self._end_compiled(games, outcomes)
+        self._mask = None
+
+    def _step_together(self, games: Index, chosen: Index) -> None:
+        s = self.state
         steps = s.steps[games] + 1
         s.steps[games] = steps
         at_limit = steps >= self.rules.max_steps
@@ -395,7 +461,6 @@ class Game:
         if np.count_nonzero(at_limit):
             late = games[at_limit]
             self._end(late[~s.over[late] & (s.steps[late] > 0)], NO_WINNER, truncated=True)
-        self._settle(games)
 
     def forfeit(self, indices: ArrayLike) -> None:
         """End games (or matches) as lost by the player to move.
@@ -443,6 +508,15 @@ class Game:
             )
         return chosen.astype(np.intp)
 
+    @staticmethod
+    def _checked_viewers(viewer: ArrayLike | None, count: int) -> int | Bytes | None:
+        if viewer is None or (type(viewer) is int and viewer in (0, 1)):
+            return viewer
+        seats = np.asarray(viewer)
+        if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
+            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
+        return int(seats) if seats.ndim == 0 else seats.astype(np.uint8)
+
     def _checked_payoff_sizes(self, sizes: ArrayLike, count: int) -> Index:
         if self.rules.match_points is not None:
             raise ValueError("payoff_sizes need single games: rules.match_points must be None")
@@ -480,6 +554,13 @@ class Game:
     def _legal(self, at: slice | Index) -> NDArray[np.bool_]:
         """Return the legal actions of some games, bool ``(n, games)``."""
         s, rules, table = self.state, self.rules, self.actions
+        if self.compiled:
+            games = self._all if isinstance(at, slice) else at
+            mask = np.empty((table.n, games.size), np.bool_)
+            kernels().legal_actions(s.padded_cells, s.over, self._layout_numbers, games, mask.view(np.uint8))
+            return mask
+        if isinstance(at, slice) and self.num_games == 1:
+            return kernels().legal_actions_alone(self)
         player = s.player[at]
         held = self._of_player("hand", at, player) > 0
         tops = self._of_player("pile_top", at, player)
@@ -723,7 +804,9 @@ class Game:
         ended = games[s.over[games]]
         if ended.size:
             final = s.take(ended)
-            observations = np.stack([self.observation.encode(final, viewer) for viewer in (0, 1)], axis=1)
+            observations = np.stack(
+                [self.observation.encode(final, viewer, None, self.compiled) for viewer in (0, 1)], axis=1
+            )
             all_ended = np.concatenate((self._ended_games, ended))
             order = np.argsort(all_ended)
             self._ended_games = all_ended[order]
@@ -761,6 +844,20 @@ class Game:
 
     def _deal(self, games: Index, starter: Bytes | None = None, payoff_sizes: Index | None = None) -> None:
         """Deal games; without a given ``starter`` the rules name who starts."""
+        if not self.compiled:
+            self._deal_together(games, starter)
+        else:
+            s = self.state
+            starters = np.full(games.size, -1, np.int8) if starter is None else starter.astype(np.int8)
+            by_rules = kernels().BY_RULES.get(self.rules.first_player, self.rules.first_player)
+            kernels().deal(s.padded_cells, s.key, self._layout_numbers, games, starters, by_rules)
+        if payoff_sizes is None or not games.size:
+            self._tell("deal", games)
+        else:
+            self._shorten_payoff(games, payoff_sizes)
+            self._tell("position", games)
+
+    def _deal_together(self, games: Index, starter: Bytes | None) -> None:
         s, rules = self.state, self.rules
         payoff, hand = rules.payoff_size, rules.hand_size
         cards, named = self._shuffle_decks(games, deal_ties_anew=starter is None)
@@ -785,15 +882,11 @@ class Game:
             s.hidden[top - 1, games] -= 1
         s.stock[: stock.shape[1], games] = stock.T
         s.stock_size[games] = stock.shape[1]
-        if payoff_sizes is None or not games.size:
-            self._tell("deal", games)
-        else:
-            self._shorten_payoff(games, piles, payoff_sizes)
-            self._tell("position", games)
 
-    def _shorten_payoff(self, games: Index, piles: Bytes, sizes: Index) -> None:
-        """Leave the top ``sizes`` cards of pay-off piles dealt as ``piles`` ``(games, 2, size)``; bury the others."""
+    def _shorten_payoff(self, games: Index, sizes: Index) -> None:
+        """Leave the top ``sizes`` cards of pay-off piles just dealt; bury the others."""
         s, most, rows = self.state, self.rules.payoff_size, np.arange(games.size)[:, None]
+        piles = s.pile[:, 0, 1 : most + 1, games]
         buried = (most - sizes)[:, None]
         kept = np.minimum(buried + np.arange(most), most - 1)
         s.pile[:, 0, 1 : most + 1, games] = piles[rows[:, :, None], np.arange(2)[:, None], kept[:, None]]

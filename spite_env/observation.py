@@ -7,17 +7,21 @@ counted by rank. Nothing in it depends on a card that the viewer can't see.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spite_env.acceleration import kernels
 from spite_env.rules import MAX_COUNT, Rules, checked_integer
 from spite_env.state import Bytes, Index, State, byte_fields
+
+_NO_VIEWERS = np.empty(0, np.uint8)
 
 Kind = Literal["card", "number", "tally"]
 
@@ -172,11 +176,19 @@ class ObservationTable:
             )
         return "\n".join(lines)
 
-    def encode(self, state: State, viewer: int | Bytes | None = None, games: Index | None = None) -> Bytes:
+    def encode(
+        self,
+        state: State,
+        viewer: int | Bytes | None = None,
+        games: Index | None = None,
+        compiled: bool = False,
+    ) -> Bytes:
         """Return a player's view of all games (or of some), uint8 ``(games, n)``.
 
         The viewer is player 0 or 1, one of them for each game (uint8), or None, which is the mover.
         """
+        if compiled:
+            return self._encode_compiled(state, viewer, np.arange(state.num_games) if games is None else games)
         natural = self._encode_natural(state, viewer, games)
         if self.encoding == "compact":
             return natural.T
@@ -188,6 +200,19 @@ class ObservationTable:
         np.right_shift(numbers[self._digit_place], self._digit_bit[:, None], out=digits)
         digits &= 1
         counts[:] = tallies
+        return encoded.T
+
+    @functools.cached_property
+    def _plan(self) -> Any:
+        return kernels().plan_of(self)
+
+    def _encode_compiled(self, state: State, viewer: int | Bytes | None, games: Index) -> Bytes:
+        encoded = np.empty((self.n, games.size), np.uint8)
+        if viewer is None or isinstance(viewer, int):
+            whose = (-1 if viewer is None else viewer, _NO_VIEWERS)
+        else:
+            whose = (2, viewer)
+        kernels().observe(state.padded_cells, *self._plan, *whose, games, encoded)
         return encoded.T
 
     def _encode_natural(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spite_env import streams
+from spite_env.acceleration import kernels
 from spite_env.actions import ActionTable
 from spite_env.information import InformationSets
 from spite_env.rules import Rules
@@ -179,7 +180,9 @@ def move(policy: Policy, name: str, game: Game, games: Actions, first: int = 0) 
 def is_legal(action_mask: Mask, actions: Actions) -> Mask:
     """Return which of some integers are legal actions of their rows, bool ``(n,)``."""
     exists = (actions >= 0) & (actions < action_mask.shape[1])
-    return exists & action_mask[np.arange(len(actions)), np.where(exists, actions, 0)]
+    if np.count_nonzero(exists) == exists.size:
+        return action_mask[np.arange(exists.size), actions]
+    return exists & action_mask[np.arange(exists.size), np.where(exists, actions, 0)]
 
 
 def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:
@@ -193,6 +196,8 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     Returns:
         int ``(n,)``.
     """
+    if kernels().COMPILED and action_mask.T.flags.c_contiguous:
+        return kernels().random_legal_actions(action_mask.T.view(np.uint8), np.asarray(uniform, np.float64))
     by_action = action_mask.T.astype(np.min_scalar_type(action_mask.shape[1]))
     if len(uniform) < 32:
         np.add.accumulate(by_action, axis=0, out=by_action)
@@ -235,14 +240,6 @@ class SeededPolicy:
         return streams.uniform(streams.combine(self._seeds[indices], count))
 
 
-class RandomPolicy(SeededPolicy):
-    """Uniform over the legal actions."""
-
-    def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
-        """Choose actions, see :class:`Policy`."""
-        return random_legal_actions(action_mask, self._uniform(indices))
-
-
 class PriorityPolicy(SeededPolicy):
     """The first legal play of a fixed order; where none is legal, a uniformly random discard or ``end_turn``."""
 
@@ -253,15 +250,41 @@ class PriorityPolicy(SeededPolicy):
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`Policy`."""
         super().reset(rules, num_games, seed)
-        self._order = self.plays(self._table)
+        self._order = np.array(self.plays(self._table), np.intp)
+        self._first_other = self._table.num_plays
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`Policy`."""
-        first = self._table.num_plays
+        first = self._first_other
         chosen = first + random_legal_actions(action_mask[:, first:], self._uniform(indices))
-        for play in reversed(self._order):
+        for play in self._order[::-1]:
             np.copyto(chosen, play, where=action_mask[:, play])
         return chosen
+
+    def play_on(self, game: Game, games: Actions, seats: Actions, last_actions: Actions) -> None:
+        """Make all decisions in some games at once until ``seats`` are to move or a game ends, compiled.
+
+        Args:
+            game: A batch that runs compiled.
+            games: Games in which others are to move, int ``(n,)``.
+            seats: Whom to stop for, int ``(n,)``.
+            last_actions: Of all games of the batch; the last actions are written there.
+        """
+        choices = (self._order, self._first_other, self._seeds, self._decisions)
+        game._play_on(games, seats, *choices, last_actions)
+
+
+class RandomPolicy(PriorityPolicy):
+    """Uniform over the legal actions."""
+
+    def plays(self, table: ActionTable) -> list[int]:
+        """Return no play: none comes before any other action."""
+        return []
+
+    def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+        """Begin new games, see :class:`Policy`."""
+        super().reset(rules, num_games, seed)
+        self._first_other = 0
 
 
 class GreedyPolicy(PriorityPolicy):

@@ -69,7 +69,8 @@ WIDE_FIELDS: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 
 
 @functools.cache
-def _first_rows(rules: Rules) -> dict[str, int]:
+def first_rows(rules: Rules) -> dict[str, int]:
+    """Return the row at which each byte field begins in :attr:`State.cells`."""
     shapes = byte_fields(rules)
     return dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
 
@@ -79,6 +80,7 @@ class State:
 
     Attributes:
         cells: uint8 ``(rows, num_games)``; all byte fields, one after the other. The named fields are views of it.
+        padded_cells: The same with what pads each row to ``stride`` cells; C-contiguous.
         flat_cells: The same as one array, in which ``stride`` cells lie between the rows.
         flat: Each byte field's part of ``flat_cells``, from its first cell on.
         first_rows: Each byte field's first row in ``cells``.
@@ -118,9 +120,10 @@ class State:
         self.num_games = num_games
         # Rows a multiple of 512 bytes apart share few sets of a processor's caches, and throw each other out.
         self.stride = num_games + 64 * (num_games % 512 == 0)
-        self.first_rows = _first_rows(rules)
+        self.first_rows = first_rows(rules)
         shapes = byte_fields(rules)
         rows = np.zeros((sum(map(prod, shapes.values())), self.stride), np.uint8)
+        self.padded_cells = rows
         self.flat_cells = rows.reshape(-1)
         self.cells = rows[:, :num_games]
         self.flat = {}
@@ -135,7 +138,7 @@ class State:
     def row(rules: Rules, field: str, *index: Any) -> Index:
         """Return the rows in ``cells`` of a byte field, indexed like the field without its axis of games."""
         shape = byte_fields(rules)[field]
-        rows: Index = _first_rows(rules)[field] + np.arange(prod(shape)).reshape(shape)[index]
+        rows: Index = first_rows(rules)[field] + np.arange(prod(shape)).reshape(shape)[index]
         return rows
 
     def clear_table(self, games: Index) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW_BYTE = np.uint64(0xFF)
 
 
@@ -33,7 +33,7 @@ class Purpose(enum.IntEnum):
     HIDDEN_CARDS = 4
 
 
-def _mix(words: Words) -> Words:
+def mix(words: Words) -> Words:
     """Apply SplitMix64's finaliser in place."""
     words ^= words >> np.uint64(30)
     words *= np.uint64(0xBF58476D1CE4E5B9)
@@ -53,14 +53,14 @@ def combine(keys: Words, value: int | Words) -> Words:
     Returns:
         uint64 ``(n,)``.
     """
-    mixed = _mix(keys + _GOLDEN)
-    mixed += np.multiply(np.atleast_1d(np.asarray(value, dtype=np.uint64)), _GOLDEN)
-    return _mix(mixed)
+    mixed = mix(keys + GOLDEN)
+    mixed += np.multiply(np.atleast_1d(np.asarray(value, dtype=np.uint64)), GOLDEN)
+    return mix(mixed)
 
 
 def words(keys: Words, count: int) -> Words:
     """Return each key's first ``count`` random numbers, uint64 ``(n, count)``: ``mix(key + i * golden)``, i >= 1."""
-    return _mix(keys[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
+    return mix(keys[:, None] + np.arange(1, count + 1, dtype=np.uint64) * GOLDEN)
 
 
 def uniform(keys: Words) -> NDArray[np.float64]:

@@ -44,12 +44,14 @@ VARIANTS = {
 class Shadows:
     """One reference game for each game of a batch; `agree` asserts that nothing tells them apart.
 
-    The first games of the batch are played once more in batches of one, for which the core has a path of its own.
+    The first games of the batch are played once more in batches of one: by turns compiled, and in plain Python.
     """
 
     def __init__(self, game: Game, *, from_position: bool = False, alone: int = 8) -> None:
         self.game = game
         self.alone = [game.copy([index]) for index in range(min(alone, game.num_games))]
+        for single in self.alone[1::2]:
+            single.compiled = False
         self.log = EventLog(game)
         self.rules = game.rules.to_dict()
         self.references = [self._started(index, game.position(index), from_position) for index in range(game.num_games)]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from spite_env import streams
 from spite_env.curriculum import Dealer
 from spite_env.game import Game
-from spite_env.policies import Policy, is_legal, make_policy, move, policy_name
+from spite_env.policies import Policy, PriorityPolicy, is_legal, make_policy, move, policy_name
 from spite_env.rewards import check_reward, rewards
 from spite_env.rules import Rules, checked_rules
 from spite_env.state import NO_WINNER, Index
@@ -138,6 +138,11 @@ class SeatGames:
         self.last_players = np.full(num_games, -1)
         self.last_actions = np.full(num_games, -1)
         self._all = np.arange(num_games)
+        table, every = self.game.actions, np.arange(self.game.actions.n)
+        source = np.where(every < table.num_plays, every % table.num_sources, -1)
+        self._is_wild = source == table.num_sources - 1
+        self._is_from_pile = (source >= 0) & (source <= rules.side_piles)
+        self._pile_of_action = np.where(self._is_from_pile, source, 0)
         self._lengths = np.zeros(num_games, np.int64)
         self._kings = np.zeros(num_games, np.int64)
         self._forfeits = np.zeros(num_games, np.bool_)
@@ -211,13 +216,14 @@ class SeatGames:
                 which only a reset is possible.
             RuntimeError: a game has not been started, or has ended.
         """
-        game = self.game
-        if not self._ready or game.state.over.any():
+        game, over = self.game, self.game.state.over
+        if not self._ready or np.count_nonzero(over):
             raise RuntimeError("a game has not been started, or has ended: call reset()")
         chosen = game._checked_actions(actions, game.num_games)
         legal = is_legal(game.legal_actions(), chosen)
-        kings = self._are_kings(chosen, legal)
-        if legal.all():
+        are_legal = np.count_nonzero(legal) == legal.size
+        kings = self._are_kings(chosen if are_legal else np.where(legal, chosen, game.actions.end_turn))
+        if are_legal:
             game._step(self._all, chosen)
         elif self.settings.illegal == "raise":
             game.step(chosen)
@@ -227,19 +233,24 @@ class SeatGames:
             game.step(chosen[playing], playing)
             game.forfeit(np.flatnonzero(lost))
         self.last_players[:] = self.seats
-        self.last_actions[:] = np.where(legal, chosen, -1)
+        self.last_actions[:] = chosen if are_legal else np.where(legal, chosen, -1)
         self._forfeits = ~legal
         self._kings += kings
         self._lengths += 1
         self._ready = False
         self._let_opponents_move(self._all)
         self._ready = True
-        terminated, truncated = game.terminated, game.truncated
-        earned = self._own(rewards(game, self.settings.reward).T)
-        return earned + self._for_cards(terminated), terminated, truncated
+        earned = np.zeros(game.num_games)
+        if np.count_nonzero(over):
+            earned += self._own(rewards(game, self.settings.reward).T)
+        if self.settings.shaping or self.settings.card_reward:
+            earned += self._for_cards(game.terminated)
+        return earned, game.terminated, game.truncated
 
     def observe(self, games: Index | None = None) -> NDArray[np.uint8]:
         """Return the learner's views of all games, or of some, uint8 ``(games, features)``."""
+        if self.game.num_games == 1 and games is None:
+            return self.game.observe(int(self.seats[0]))
         return self.game.observe(self.seats if games is None else self.seats[games], games)
 
     def results(self, games: Index) -> dict[str, NDArray[Any]]:
@@ -299,26 +310,26 @@ class SeatGames:
 
     def _let_opponents_move(self, games: Index) -> None:
         """Move for the opponents until, in each of these games, the learner is to move or the game has ended."""
-        state = self.game.state
+        game, state = self.game, self.game.state
         while True:
             games = games[(state.player[games] != self.seats[games]) & ~state.over[games]]
             if not games.size:
                 return
+            self.last_players[games] = 1 - self.seats[games]
             chooser = self.opponents[games]
             for number, policy in enumerate(self.policies):
                 waiting = games[chooser == number]
-                if waiting.size:
-                    self.last_actions[waiting] = move(policy, self.names[number], self.game, waiting)
-                    self.last_players[waiting] = 1 - self.seats[waiting]
+                if not waiting.size:
+                    continue
+                if game.compiled and game.listener is None and isinstance(policy, PriorityPolicy):
+                    policy.play_on(game, waiting, self.seats[waiting], self.last_actions)
+                else:
+                    self.last_actions[waiting] = move(policy, self.names[number], game, waiting)
 
-    def _are_kings(self, actions: Index, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _are_kings(self, actions: Index) -> NDArray[np.bool_]:
         """Return which of the learner's actions play a king."""
-        table = self.game.actions
-        source = actions % table.num_sources
-        from_pile = source < table.num_sources - 2
-        tops = self.game.state.pile_top[self.seats, np.where(from_pile, source, 0), self._all]
-        kings = np.where(from_pile, tops == self.rules.kinds, source == table.num_sources - 1)
-        return legal & (actions < table.num_plays) & kings
+        tops = self.game.state.pile_top[self.seats, self._pile_of_action[actions], self._all]
+        return self._is_wild[actions] | self._is_from_pile[actions] & (tops == self.rules.kinds)
 
     def _own(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the learner's of both players' values ``(2, num_games)``."""

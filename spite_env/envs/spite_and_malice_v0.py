@@ -261,7 +261,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
             self._was_dead_step(action)
             return
         number = self._legal_number(action)
-        self.game.step(np.array([number]))
+        self.game._step(self.game._all, np.array([number]))
         self._last_move = AGENTS.index(agent), number
         self._cumulative_rewards[agent] = 0.0
         self._after_change()

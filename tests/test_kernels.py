@@ -1,0 +1,189 @@
+"""The core compiled, and a batch of one in plain Python, do what the core does on NumPy's arrays."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from itertools import count
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import ALL_PRESETS, SHORT_MATCH, Players, any_rules, check_bookkeeping, over, random_position, snapshot
+from spite_env import Game, Rules, acceleration, random_legal_actions
+from spite_env.envs.seat import SeatGames
+
+COMPILED = [pytest.param(True, marks=pytest.mark.skipif(not acceleration.kernels().COMPILED, reason="no Numba"))]
+
+VARIANTS = [*ALL_PRESETS, SHORT_MATCH, Rules(max_steps=9), Rules(recycle="bottom")]
+
+
+def compare(batch: Game, players: Players, most: int) -> None:
+    """Walk a batch through the same decisions in all ways that the core knows."""
+    games = range(batch.num_games)
+    batch.compiled = False
+    singles = [batch.copy([index]) for index in games]
+    compiled = batch.copy()
+    compiled.compiled = acceleration.kernels().COMPILED
+    for step in count():
+        if step == most or over(batch).all():
+            break
+        actions = players.choose(batch)
+        going_on = np.flatnonzero(~over(batch)).tolist()
+        batch.step(actions)
+        compiled.step(actions)
+        np.testing.assert_array_equal(compiled.legal_actions(), batch.legal_actions())
+        np.testing.assert_array_equal(over(compiled), over(batch))
+        for index in going_on:
+            singles[index].step(actions[[index]])
+            assert singles[index].legal_actions()[0].tolist() == batch.legal_actions()[index].tolist()
+            assert bool(over(singles[index])[0]) == bool(over(batch)[index])
+        if step % 10 == 0:
+            for viewer in (None, 0, 1, np.arange(batch.num_games) % 2):
+                np.testing.assert_array_equal(compiled.observe(viewer), batch.observe(viewer))
+            for index in going_on:
+                assert snapshot(singles[index], 0) == snapshot(compiled, index) == snapshot(batch, index)
+    for index in games:
+        check_bookkeeping(singles[index])
+        assert snapshot(singles[index], 0) == snapshot(compiled, index) == snapshot(batch, index)
+    check_bookkeeping(compiled)
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_all_ways_to_run_the_core_are_equal(rules: Rules) -> None:
+    compare(Game(rules, 24, seed=3), Players(rules, 24, seed=4), most=700)
+
+
+@given(any_rules(), st.integers(0, 2**32))
+@settings(max_examples=40)
+def test_they_are_equal_for_any_rules(rules: Rules, seed: int) -> None:
+    compare(Game(rules, 4, seed), Players(rules, 4, seed), most=120)
+
+
+@given(any_rules(), st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_they_are_equal_from_any_position(rules: Rules, rng: object) -> None:
+    positions = [random_position(rules, rng) for _ in range(4)]  # type: ignore[arg-type]
+    compare(Game.from_positions(rules, positions, seed=1), Players(rules, 4, seed=2), most=60)
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("encoding", ["onehot", "compact"])
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_compiled_batches_deal_anew_and_show_the_same(rules: Rules, encoding: str, compiled: bool) -> None:
+    batches = [
+        Game(rules, 300, seed=5, encoding=encoding, side_depth=2, autoreset=True, compiled=way)
+        for way in (compiled, False)
+    ]
+    rng = np.random.default_rng(1)
+    some = rng.integers(0, 300, 40)
+    for _ in range(25):
+        masks = [batch.legal_actions() for batch in batches]
+        np.testing.assert_array_equal(*masks)
+        np.testing.assert_array_equal(*(batch.legal_actions(some) for batch in batches))
+        np.testing.assert_array_equal(*(batch.observe() for batch in batches))
+        np.testing.assert_array_equal(*(batch.observe(1, some) for batch in batches))
+        actions = random_legal_actions(masks[0], rng.random(300))
+        for batch in batches:
+            batch.step(actions)
+        np.testing.assert_array_equal(*(batch.final_observation for batch in batches))
+        for name in ("current_player", "terminated", "truncated", "winner", "points"):
+            np.testing.assert_array_equal(*(getattr(batch, name) for batch in batches))
+    assert [batches[0].position(game) for game in range(300)] == [batches[1].position(game) for game in range(300)]
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_compiled_deals_keep_shorter_payoff_piles(compiled: bool) -> None:
+    batches = [Game(num_games=50, compiled=way) for way in (compiled, False)]
+    for batch in batches:
+        batch.reset(seed=4, payoff_sizes=1 + np.arange(50) % 20)
+    assert [batches[0].position(game) for game in range(50)] == [batches[1].position(game) for game in range(50)]
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize(
+    "opponent", ["random", "greedy", "hoarder", [("random", 1), ("greedy", 2), ("expert", 1)]], ids=str
+)
+@pytest.mark.parametrize("rules", [*ALL_PRESETS, SHORT_MATCH], ids=str)
+def test_opponents_that_play_compiled_do_the_same(rules: Rules, opponent: object, compiled: bool) -> None:
+    both = []
+    for way in (compiled, False):
+        seats = SeatGames(20, opponent, rules)  # type: ignore[arg-type]
+        seats.game.compiled = way
+        seats.reset(seed=3)
+        both.append(seats)
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        actions = random_legal_actions(both[0].game.legal_actions(), rng.random(20))
+        for told in zip(*(seats.step(actions) for seats in both), strict=True):
+            np.testing.assert_array_equal(*told)
+        for name in ("last_actions", "last_players"):
+            np.testing.assert_array_equal(*(getattr(seats, name) for seats in both))
+        for seats in both:
+            ended = np.flatnonzero(seats.game.state.over)
+            if ended.size:
+                seats.deal(ended)
+        np.testing.assert_array_equal(*(seats.observe() for seats in both))
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_random_actions_are_the_same_however_a_mask_is_stored(compiled: bool) -> None:
+    mask = Game(num_games=200, seed=1, compiled=compiled).legal_actions()
+    uniform = np.random.default_rng(1).random(200)
+    chosen = random_legal_actions(mask, uniform)
+    np.testing.assert_array_equal(chosen, random_legal_actions(np.ascontiguousarray(mask), uniform))
+    assert mask[np.arange(200), chosen].all()
+
+
+def test_the_core_runs_without_numba() -> None:
+    code = """
+import sys
+sys.modules["numba"] = None
+import spite_env
+game = spite_env.Game(num_games=2, seed=1)
+assert not game.compiled
+game.step(game.legal_actions().argmax(axis=1))
+spite_env.Game(compiled=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ImportError: compiled=True needs Numba: pip install 'spite-env[fast]'" in done.stderr
+
+
+def test_compiled_is_a_choice() -> None:
+    with pytest.raises(ValueError, match="compiled='yes' is not allowed"):
+        Game(compiled="yes")  # type: ignore[arg-type]
+    assert not Game(compiled=False).copy().compiled
+
+
+def test_copies_of_every_kind_can_be_played() -> None:
+    game = Game(num_games=3, seed=1)
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(game, protocol=5, buffer_callback=buffers.append)
+    copies = [
+        pickle.loads(pickled, buffers=[bytes(buffer.raw()) for buffer in buffers]),
+        copy.copy(game),
+        copy.deepcopy(game),
+        game.copy(),
+    ]
+    before = snapshot(game, 0)
+    actions = game.legal_actions().argmax(axis=1)
+    for copied in copies:
+        copied.step(actions)
+        assert snapshot(copied, 0) == snapshot(copies[0], 0) != before
+    assert snapshot(game, 0) == before
+
+
+def test_numpy_integers_are_integers() -> None:
+    game = Game(Rules(ranks=np.int64(9)), np.int64(2), np.int64(7), side_depth=np.int64(1))
+    assert snapshot(game, 1) == snapshot(Game(Rules(ranks=9), 2, 7, side_depth=1), 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("rules", ALL_PRESETS, ids=str)
+def test_many_single_games_equal_those_of_a_batch(rules: Rules) -> None:
+    for seed in range(10):
+        compare(Game(rules, 50, seed), Players(rules, 50, seed), most=2000)
