@@ -134,6 +134,11 @@ class State:
         for name, (shape, dtype) in WIDE_FIELDS.items():
             setattr(self, name, np.zeros((*shape, num_games), dtype))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the games take, all fields together."""
+        return self.padded_cells.nbytes + sum(getattr(self, name).nbytes for name in WIDE_FIELDS)
+
     @staticmethod
     def row(rules: Rules, field: str, *index: Any) -> Index:
         """Return the rows in ``cells`` of a byte field, indexed like the field without its axis of games."""
