@@ -93,7 +93,7 @@ def test_rules_are_changed_field_by_field() -> None:
         (["duel", "greedy", "random", "--set", "ranks=13", "--json"], "ranks=13"),
         (["duel", "greedy", "random", "--set", "rank=3", "--json"], "'rank'"),
         (["duel", "greedy", "random", "--set", "ranks", "--json"], "field=value"),
-        (["duel", "greedy", "random", "--alpha", "0.1"], "--alpha: only with --until-decided"),
+        (["duel", "greedy", "random", "--alpha", "0.1", "--json"], "--alpha: only with --until-decided"),
         (["duel", "greedy", "random", "--until-decided", "--margin", "2", "--json"], "margin=2.0"),
         (["duel", "greedy", "random", "--time-limit", "0", "--json"], "time_limit=0.0"),
         (["duel", "greedy", "random", "--seed", "-1", "--json"], "seed"),

@@ -107,7 +107,8 @@ class GameMachine(RuleBasedStateMachine):
         for action in range(mask.size):
             if mask[action]:
                 tried.step([action], [action])
-                assert tried.state.steps[action] != self.game.state.steps[index]
+                now, before = tried.state, self.game.state
+                assert now.steps[action] != before.steps[index] or now.game_number[action] != before.game_number[index]
             else:
                 with pytest.raises(ValueError, match="not legal"):
                     tried.step([action], [action])
