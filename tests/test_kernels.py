@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from helpers import ALL_PRESETS, SHORT_MATCH, Players, any_rules, check_bookkeeping, over, random_position, snapshot
 from spite_env import Game, Rules, acceleration, random_legal_actions
 from spite_env.envs.seat import SeatGames
+from spite_env.policies import GreedyPolicy
 
 COMPILED = [pytest.param(True, marks=pytest.mark.skipif(not acceleration.kernels().COMPILED, reason="no Numba"))]
 
@@ -128,6 +130,19 @@ def test_opponents_that_play_compiled_do_the_same(rules: Rules, opponent: object
             if ended.size:
                 seats.deal(ended)
         np.testing.assert_array_equal(*(seats.observe() for seats in both))
+
+
+class LastAction(GreedyPolicy):
+    """Differs from the policy that it inherits from in how it chooses."""
+
+    def act(self, observation: Any, action_mask: Any, infosets: Any, indices: Any) -> Any:
+        return action_mask.shape[1] - 1 - action_mask[:, ::-1].argmax(axis=1)
+
+
+def test_an_opponent_that_chooses_otherwise_is_asked() -> None:
+    seats = SeatGames(20, LastAction(), "mini", seat=1)
+    seats.reset(seed=1)
+    assert (seats.last_actions >= seats.game.actions.num_plays).all()  # a greedy one would have played more
 
 
 @pytest.mark.parametrize("compiled", COMPILED)

@@ -311,6 +311,7 @@ class SeatGames:
     def _let_opponents_move(self, games: Index) -> None:
         """Move for the opponents until, in each of these games, the learner is to move or the game has ended."""
         game, state = self.game, self.game.state
+        compiled = game.compiled and game.listener is None
         while True:
             games = games[(state.player[games] != self.seats[games]) & ~state.over[games]]
             if not games.size:
@@ -321,7 +322,7 @@ class SeatGames:
                 waiting = games[chooser == number]
                 if not waiting.size:
                     continue
-                if game.compiled and game.listener is None and isinstance(policy, PriorityPolicy):
+                if compiled and isinstance(policy, PriorityPolicy) and type(policy).act is PriorityPolicy.act:
                     policy.play_on(game, waiting, self.seats[waiting], self.last_actions)
                 else:
                     self.last_actions[waiting] = move(policy, self.names[number], game, waiting)
