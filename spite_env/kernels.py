@@ -719,7 +719,10 @@ def _observe_block(
     """Write the views of games in natural units."""
     kinds, count, follow = plan.kinds, games.size, _follow(games)
     for feature in range(natural.shape[0]):
-        _select(all_cells, (sources[0, feature], sources[1, feature]), games, follow, viewers, natural, feature)
+        if count == 1:  # to start a loop over games would take longer than what it does
+            natural[feature, 0] = all_cells[sources[viewers[0], feature], games[0]]
+        else:
+            _select(all_cells, (sources[0, feature], sources[1, feature]), games, follow, viewers, natural, feature)
     for place in range(count):
         natural[plan.own_turn, place] = natural[plan.own_turn, place] == viewers[place]
     for kind in range(kinds):
@@ -737,12 +740,19 @@ def _observe_block(
 @_inner
 def _write_one_hot(natural: Bytes, count: int, plan: Plan, digits: Index, encoded: Bytes, start: int) -> None:
     """Write cards as flags, numbers as binary digits, and tallies as they are."""
-    cards, feature = plan.own_turn, 0
-    for card in range(cards):
-        for kind in range(1, plan.kinds + 1):
+    kinds, cards = plan.kinds, plan.own_turn
+    feature = cards * kinds
+    if count == 1:
+        for flag in range(feature):
+            encoded[flag, start] = 0
+        for card in range(cards):
+            if natural[card, 0] > 0:
+                encoded[card * kinds + natural[card, 0] - 1, start] = 1
+    else:
+        for flag in range(feature):
+            card, kind = flag // kinds, np.uint8(flag % kinds + 1)
             for place in range(count):
-                encoded[feature, np.uintp(start + place)] = natural[card, place] == np.uint8(kind)
-            feature += 1
+                encoded[flag, np.uintp(start + place)] = natural[card, place] == kind
     for digit in range(digits.shape[1]):
         row, bit = cards + digits[0, digit], np.uint8(digits[1, digit])
         for place in range(count):

@@ -310,22 +310,26 @@ class SeatGames:
 
     def _let_opponents_move(self, games: Index) -> None:
         """Move for the opponents until, in each of these games, the learner is to move or the game has ended."""
-        game, state = self.game, self.game.state
-        compiled = game.compiled and game.listener is None
+        state = self.game.state
         while True:
             games = games[(state.player[games] != self.seats[games]) & ~state.over[games]]
             if not games.size:
                 return
             self.last_players[games] = 1 - self.seats[games]
             chooser = self.opponents[games]
-            for number, policy in enumerate(self.policies):
-                waiting = games[chooser == number]
-                if not waiting.size:
-                    continue
-                if compiled and isinstance(policy, PriorityPolicy) and type(policy).act is PriorityPolicy.act:
-                    policy.play_on(game, waiting, self.seats[waiting], self.last_actions)
-                else:
-                    self.last_actions[waiting] = move(policy, self.names[number], game, waiting)
+            for number in range(len(self.policies)):
+                waiting = games if len(self.policies) == 1 else games[chooser == number]
+                if waiting.size:
+                    self._let_move(number, waiting)
+
+    def _let_move(self, number: int, games: Index) -> None:
+        """Have an opponent make its next decision in some games, or all up to the learner's next one."""
+        game, policy = self.game, self.policies[number]
+        compiled = game.compiled and game.listener is None
+        if compiled and isinstance(policy, PriorityPolicy) and type(policy).act is PriorityPolicy.act:
+            policy.play_on(game, games, self.seats[games], self.last_actions)
+        else:
+            self.last_actions[games] = move(policy, self.names[number], game, games)
 
     def _are_kings(self, actions: Index) -> NDArray[np.bool_]:
         """Return which of the learner's actions play a king."""

@@ -243,7 +243,8 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         self._last_move = None
         self._skip_agent_selection = None  # type: ignore[assignment]
         self.agents = list(AGENTS)
-        self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
+        self.terminations, self.truncations = dict.fromkeys(AGENTS, False), dict.fromkeys(AGENTS, False)
+        self.rewards, self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0), dict.fromkeys(AGENTS, 0.0)
         self._after_change()
 
     def step(self, action: int | None) -> None:
@@ -363,11 +364,10 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         """Read off the game whose turn it is, and whether and how the episode has ended."""
         state = self.game.state
         self.agent_selection = AGENTS[state.player[0]]
-        self.terminations = dict.fromkeys(AGENTS, bool(state.terminated[0]))
-        self.truncations = dict.fromkeys(AGENTS, bool(state.truncated[0]))
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in AGENTS}
-        self.rewards = dict.fromkeys(AGENTS, 0.0)
         if state.over[0]:
+            self.terminations = dict.fromkeys(AGENTS, bool(state.terminated[0]))
+            self.truncations = dict.fromkeys(AGENTS, bool(state.truncated[0]))
             self.rewards = dict(zip(AGENTS, rewards(self.game, self.reward)[0].tolist(), strict=True))
             self._accumulate_rewards()
         if self.render_mode == "human":
