@@ -20,7 +20,7 @@ def runs_compiled(compiled: bool | None) -> bool:
         ValueError: ``compiled`` is neither a bool nor None.
         ImportError: it is True, and Numba is not installed; the message says how to install it.
     """
-    if compiled not in (None, False, True):
+    if compiled is not None and not isinstance(compiled, bool):
         raise ValueError(f"compiled={compiled!r} is not allowed; it is True, False, or None (if Numba is installed)")
     if compiled is False or kernels().COMPILED:
         return compiled is not False

@@ -422,6 +422,8 @@ class Game:
         """
         s = self.state
         plays, first, seeds, decisions, last_actions = choices
+        if len(seeds) < self.num_games:
+            raise ValueError(f"the policy was reset for {len(seeds)} games, and the batch has {self.num_games}")
         outcomes = np.empty(games.size, np.int8)
         if kernels().play_on(
             s.padded_cells,

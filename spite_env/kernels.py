@@ -34,13 +34,26 @@ Cells: TypeAlias = Any
 try:
     import numba
     from numba.np.unsafe.ndarray import to_fixed_tuple
+
+    COMPILED = not numba.config.DISABLE_JIT
 except ImportError:
     COMPILED = False
-    _inner = _entry = lambda function: function
-else:
-    COMPILED = True
-    _inner = numba.njit(error_model="numpy")
-    _entry = numba.njit(error_model="numpy", cache=True)
+
+
+def _inner(function: Any) -> Any:
+    """Compile a function as part of those that call it."""
+    return numba.njit(error_model="numpy")(function) if COMPILED else function
+
+
+def _entry(function: Any) -> Any:
+    """Compile a function that Python calls."""
+    if not COMPILED:
+        return function
+    try:
+        return numba.njit(error_model="numpy", cache=True)(function)
+    except RuntimeError:  # no folder for the cache can be written to
+        return numba.njit(error_model="numpy")(function)
+
 
 #: What a move leads to.
 _GOES_ON, COMPLETES_PILE, WINS, ENDS_TURN = range(4)

@@ -20,7 +20,7 @@ from spite_env import streams
 from spite_env.acceleration import kernels
 from spite_env.actions import ActionTable
 from spite_env.information import InformationSets
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer
 
 if TYPE_CHECKING:
     from spite_env.game import Game
@@ -196,8 +196,10 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     Returns:
         int ``(n,)``.
     """
-    if kernels().COMPILED and action_mask.T.flags.c_contiguous:
-        return kernels().random_legal_actions(action_mask.T.view(np.uint8), np.asarray(uniform, np.float64))
+    mask = action_mask.T
+    compiles = mask.flags.c_contiguous and mask.dtype == np.bool_ and len(mask) < 2**16
+    if compiles and kernels().COMPILED and uniform.shape == mask.shape[1:] and uniform.dtype == np.float64:
+        return kernels().random_legal_actions(mask.view(np.uint8), uniform)
     by_action = action_mask.T.astype(np.min_scalar_type(action_mask.shape[1]))
     if len(uniform) < 32:
         np.add.accumulate(by_action, axis=0, out=by_action)
@@ -250,7 +252,10 @@ class PriorityPolicy(SeededPolicy):
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`Policy`."""
         super().reset(rules, num_games, seed)
-        self._order = np.array(self.plays(self._table), np.intp)
+        plays = self.plays(self._table)
+        for play in plays:
+            checked_integer("a play", play, 0, self._table.num_plays - 1)
+        self._order = np.array(plays, np.intp)
         self._first_other = self._table.num_plays
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
@@ -260,6 +265,12 @@ class PriorityPolicy(SeededPolicy):
         for play in self._order[::-1]:
             np.copyto(chosen, play, where=action_mask[:, play])
         return chosen
+
+    @property
+    def plays_on(self) -> bool:
+        """Whether :meth:`play_on` does what :meth:`act` does: nobody has changed how it chooses."""
+        own = {"act", "_uniform"} & vars(self).keys()
+        return not own and type(self).act is PriorityPolicy.act and type(self)._uniform is SeededPolicy._uniform
 
     def play_on(self, game: Game, games: Actions, seats: Actions, last_actions: Actions) -> None:
         """Make all decisions in some games at once until ``seats`` are to move or a game ends, compiled.

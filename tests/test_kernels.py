@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -145,13 +146,44 @@ def test_an_opponent_that_chooses_otherwise_is_asked() -> None:
     assert (seats.last_actions >= seats.game.actions.num_plays).all()  # a greedy one would have played more
 
 
+def test_an_opponent_that_was_reset_for_fewer_games_is_refused() -> None:
+    seats = SeatGames(20, "greedy", "mini")
+    seats.reset(seed=1)
+    seats.policies[0].reset(seats.rules, 5, 1)
+    with pytest.raises((ValueError, IndexError)):  # of 20 games, some opponent is to move
+        seats.step(seats.game.legal_actions().shape[1] - 1 - seats.game.legal_actions()[:, ::-1].argmax(axis=1))
+
+
+def test_what_is_no_play_is_refused() -> None:
+    class Odd(GreedyPolicy):
+        def plays(self, table: Any) -> list[int]:
+            return [table.n]
+
+    with pytest.raises(ValueError, match="a play=25"):
+        Odd().reset(Rules.mini().replace(side_piles=3), 5, 1)
+
+
 @pytest.mark.parametrize("compiled", COMPILED)
 def test_random_actions_are_the_same_however_a_mask_is_stored(compiled: bool) -> None:
     mask = Game(num_games=200, seed=1, compiled=compiled).legal_actions()
     uniform = np.random.default_rng(1).random(200)
     chosen = random_legal_actions(mask, uniform)
     np.testing.assert_array_equal(chosen, random_legal_actions(np.ascontiguousarray(mask), uniform))
+    np.testing.assert_array_equal(chosen, random_legal_actions(mask.astype(np.int64), uniform))
     assert mask[np.arange(200), chosen].all()
+
+
+def test_there_may_be_very_many_actions() -> None:
+    game = Game(Rules(side_piles=255, center_piles=255), num_games=3, seed=1)
+    mask = game.legal_actions()
+    assert mask[np.arange(3), random_legal_actions(mask, np.full(3, 0.999))].all()
+
+
+@pytest.mark.parametrize("setting", ["NUMBA_DISABLE_JIT=1", "NUMBA_CACHE_DIR=/dev/null/no-folder"])
+def test_the_core_runs_however_numba_is_set(setting: str) -> None:
+    name, _, value = setting.partition("=")
+    code = "from spite_env import Game; game = Game(); game.step(game.legal_actions().argmax(axis=1))"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, name: value}, check=True)
 
 
 def test_the_core_runs_without_numba() -> None:
@@ -168,9 +200,10 @@ spite_env.Game(compiled=True)
     assert "ImportError: compiled=True needs Numba: pip install 'spite-env[fast]'" in done.stderr
 
 
-def test_compiled_is_a_choice() -> None:
-    with pytest.raises(ValueError, match="compiled='yes' is not allowed"):
-        Game(compiled="yes")  # type: ignore[arg-type]
+@pytest.mark.parametrize("compiled", ["yes", 0, 1, np.False_])
+def test_compiled_is_a_choice(compiled: Any) -> None:
+    with pytest.raises(ValueError, match=r"compiled=.* is not allowed"):
+        Game(compiled=compiled)
     assert not Game(compiled=False).copy().compiled
 
 
