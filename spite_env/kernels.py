@@ -5,8 +5,8 @@ batches with them: one pass of machine code instead of a hundred over NumPy's ar
 still makes its decisions here, in plain Python on the bytes of its state, because a NumPy call costs as much for one
 game as for a hundred. The tests compare all of this with the core, game by game.
 
-A game's ``cells`` are its column of :attr:`State.cells`. Functions for many games are given the games ``games`` of a
-batch, int ``(k,)``, and the batch's cells ``all_cells``, which are :attr:`State.padded_cells`.
+A game's ``cells`` are its column of ``State.cells``. Functions for many games are given the games ``games`` of a
+batch, int ``(k,)``, and the batch's cells ``all_cells``, which are ``State.padded_cells``.
 
 Numba keeps what it has compiled in ``__pycache__``, or in its own cache where that can't be written to, as long as this
 file stays the same: so all that is compiled together stands in it.

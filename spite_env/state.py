@@ -70,7 +70,7 @@ WIDE_FIELDS: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 
 @functools.cache
 def first_rows(rules: Rules) -> dict[str, int]:
-    """Return the row at which each byte field begins in :attr:`State.cells`."""
+    """Return the row at which each byte field begins in ``State.cells``."""
     shapes = byte_fields(rules)
     return dict(zip(shapes, accumulate(map(prod, shapes.values()), initial=0), strict=False))
 
