@@ -19,6 +19,7 @@ from experiments.players import CorePlayer
 from experiments.reporting import machine, write_results
 from spite_env import Rules, random_legal_actions
 from spite_env.observation import ObservationTable
+from spite_env.policies import _random_legal_actions
 
 BATCHES = (4096, 256, 1)
 PARTS = ("mask", "random legal action", "step", "dealing ended games", "compact observation", "one-hot observation")
@@ -32,6 +33,7 @@ def costs(batch: int, compiled: bool, seconds: float) -> dict[str, float]:
     player(1)
     game, rng = player.game, np.random.default_rng(1)
     compact, onehot = (ObservationTable(Rules(), encoding) for encoding in ("compact", "onehot"))
+    choose = random_legal_actions if compiled else _random_legal_actions
     spent = dict.fromkeys(PARTS, 0)
 
     def timed(part: str, do: Callable[[], Result]) -> Result:
@@ -46,7 +48,7 @@ def costs(batch: int, compiled: bool, seconds: float) -> dict[str, float]:
         timed("compact observation", lambda: game.observe(table=compact))
         timed("one-hot observation", lambda: game.observe(table=onehot))
         mask = timed("mask", game.legal_actions)
-        actions = timed("random legal action", lambda: random_legal_actions(mask, uniform))  # noqa: B023
+        actions = timed("random legal action", lambda: choose(mask, uniform))  # noqa: B023
         timed("step", lambda: game.step(actions))  # noqa: B023
         ended = np.flatnonzero(game.terminated | game.truncated)
         timed("dealing ended games", lambda: game.reset(ended))  # noqa: B023

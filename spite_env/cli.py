@@ -143,6 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.append(os.getcwd())  # where a policy of one's own is likely to be
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, ImportError, OSError, MemoryError, OverflowError, RecursionError) as error:
         print(f"spite-env {options.command}: error: {error or type(error).__name__}", file=sys.stderr)
         return 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -12,18 +13,34 @@ from typing import BinaryIO
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name once the context ends without an error.
 
-    Until then an old file of that name is as it was, and what has been written is in ``path.part``.
+    Until then an old file of that name is as it was, and what has been written is in another file of the same folder.
+    A link stays one, and what is no plain file (a pipe, a device) is written into.
 
     Raises:
         OSError: the file can't be written.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(f"{os.fspath(path)!r} is a folder; it has to be a file")
-    part = f"{os.fspath(path)}.part"
-    try:
-        with open(part, "wb") as file:
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as file:
             yield file
-        os.replace(part, path)
+        return
+    if not os.fspath(path):
+        raise FileNotFoundError("'' is no file's name")
+    descriptor, part = tempfile.mkstemp(".part", f"{os.path.basename(target)}.", os.path.dirname(target))
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+        os.chmod(part, 0o666 & ~_umask())
+        os.replace(part, target)
     finally:
         if os.path.exists(part):
             os.remove(part)
+
+
+def _umask() -> int:
+    """Return the process's mask of file permissions, which only setting it tells."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -176,7 +176,13 @@ class Game:
 
     @classmethod
     def stacked(cls, batches: Sequence[Game]) -> Game:
-        """Return an independent ``Game`` of copies of the games of all these batches, which have the same rules."""
+        """Return an independent ``Game`` of copies of the games of all these batches, which have the same rules.
+
+        Raises:
+            ValueError: no batch, or different rules.
+        """
+        if len({batch.rules for batch in batches}) != 1:
+            raise ValueError(f"{len(batches)} batches can't be stacked: give one or more, all with the same rules")
         first = batches[0]
         stacked = cls.__new__(cls)
         state = State.stacked([batch.state for batch in batches])

@@ -36,7 +36,7 @@ try:
     from numba.np.unsafe.ndarray import to_fixed_tuple
 
     COMPILED = not numba.config.DISABLE_JIT
-except ImportError:
+except Exception:  # not installed, or not in order: the core does without
     COMPILED = False
 
 
@@ -442,6 +442,8 @@ def legal_actions(
     """
     layout = _unpacked(numbers)
     kinds, piles, count = layout.kinds, layout.sides + 1, games.size
+    if count == 0:
+        return
     follow, end_turn = _follow(games), mask.shape[0] - 1
     mover, heights = np.empty(count, np.uint8), np.empty((layout.centers, count), np.uint8)
     tops, held = np.empty((piles, count), np.uint8), np.empty((kinds, count), np.uint8)

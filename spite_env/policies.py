@@ -200,6 +200,11 @@ def random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Act
     compiles = mask.flags.c_contiguous and mask.dtype == np.bool_ and len(mask) < 2**16
     if compiles and kernels().COMPILED and uniform.shape == mask.shape[1:] and uniform.dtype == np.float64:
         return kernels().random_legal_actions(mask.view(np.uint8), uniform)
+    return _random_legal_actions(action_mask, uniform)
+
+
+def _random_legal_actions(action_mask: Mask, uniform: NDArray[np.float64]) -> Actions:
+    """Do the same on NumPy's arrays."""
     by_action = action_mask.T.astype(np.min_scalar_type(action_mask.shape[1]))
     if len(uniform) < 32:
         np.add.accumulate(by_action, axis=0, out=by_action)
@@ -267,12 +272,12 @@ class PriorityPolicy(SeededPolicy):
         return chosen
 
     @property
-    def plays_on(self) -> bool:
-        """Whether :meth:`play_on` does what :meth:`act` does: nobody has changed how it chooses."""
+    def _plays_on(self) -> bool:
+        """Whether ``_play_on`` does what :meth:`act` does: nobody has changed how it chooses."""
         own = {"act", "_uniform"} & vars(self).keys()
         return not own and type(self).act is PriorityPolicy.act and type(self)._uniform is SeededPolicy._uniform
 
-    def play_on(self, game: Game, games: Actions, seats: Actions, last_actions: Actions) -> None:
+    def _play_on(self, game: Game, games: Actions, seats: Actions, last_actions: Actions) -> None:
         """Make all decisions in some games at once until ``seats`` are to move or a game ends, compiled.
 
         Args:

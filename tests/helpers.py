@@ -107,7 +107,7 @@ def do(game: Game, *texts: str) -> Position:
             batch.compiled = False
         for batch in ways:
             batch.step([action] * batch.num_games)
-        assert all(snapshot(batch, -1) == snapshot(game, 0) for batch in ways)
+        assert all(snapshot(batch, batch.num_games - 1) == snapshot(game, 0) for batch in ways)
     return game.position(0)
 
 

@@ -215,8 +215,9 @@ def test_leaving_in_a_match_gives_it_up_and_keeps_what_was_played(tmp_path: Path
     records: list[Record] = []
     session = Session("random", SHORT_MATCH, seed=8, write=records.append)
     rng = random.Random(1)
-    while not records:
+    while not session.records:
         session.play(rng.choice(session.legal_actions()))
+    assert not records  # they tell the seed of the games to come
     session.close()
     assert verified(records, tmp_path / "records.jsonl")
     assert [record["result"]["outcome"] == "forfeit" for record in records] == [False, True]

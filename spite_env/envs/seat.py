@@ -326,8 +326,8 @@ class SeatGames:
         """Have an opponent make its next decision in some games, or all up to the learner's next one."""
         game, policy = self.game, self.policies[number]
         compiled = game.compiled and game.listener is None
-        if compiled and isinstance(policy, PriorityPolicy) and policy.plays_on:
-            policy.play_on(game, games, self.seats[games], self.last_actions)
+        if compiled and isinstance(policy, PriorityPolicy) and policy._plays_on:
+            policy._play_on(game, games, self.seats[games], self.last_actions)
         else:
             self.last_actions[games] = move(policy, self.names[number], game, games)
 

@@ -218,6 +218,7 @@ class Session:
                 self._game.forfeit(_ONLY_GAME)
                 self.game = self._game.copy()
         self._recorder.close()
+        self._write_records()
 
     # How it works
 
@@ -225,6 +226,7 @@ class Session:
         self._seed = secrets.randbits(53) if seed is None else seed  # exact in JSON wherever it is read
         self._game = Game(self.rules, seed=self._seed)
         self.records: list[Record] = []
+        self._unwritten: list[Record] = []
         self.fault: str | None = None
         self._waiting: list[int] = []
         self._log: list[tuple[int | None, str]] = []
@@ -276,8 +278,16 @@ class Session:
     def _ended(self, record: Record) -> None:
         self.records.append(record)
         self._log.append((None, outcome(record["result"], self.names)))
-        if self._write is not None:
-            self._write(record)
+        self._unwritten.append(record)
+        if self._game.state.over[0]:
+            self._write_records()
+
+    def _write_records(self) -> None:
+        """Write those of a match together: a record tells the seed, which gives all games of the match away."""
+        while self._unwritten:
+            record = self._unwritten.pop(0)
+            if self._write is not None:
+                self._write(record)
 
 
 def _own(policy: str | Policy) -> Policy:
