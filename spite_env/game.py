@@ -414,9 +414,11 @@ class Game:
             self._end_compiled(games, outcomes)
 
     def _end_compiled(self, games: Index, outcomes: NDArray[np.int8]) -> None:
-        decided = np.flatnonzero(outcomes >= NO_WINNER)
-        self._end(games[decided], outcomes[decided])
-        self._end(games[outcomes == kernels().TRUNCATED], NO_WINNER, truncated=True)
+        decided, cut = np.flatnonzero(outcomes >= NO_WINNER), np.flatnonzero(outcomes == kernels().TRUNCATED)
+        if decided.size:
+            self._end(games[decided], outcomes[decided])
+        if cut.size:
+            self._end(games[cut], NO_WINNER, truncated=True)
 
     def _play_on(self, games: Index, seats: Index, *choices: Any) -> None:
         """Let a :class:`~spite_env.policies.PriorityPolicy` play compiled, until ``seats`` are to move or a game ends.
@@ -537,15 +539,17 @@ class Game:
         return np.broadcast_to(given.astype(np.intp), (count,))
 
     def _check_legal(self, games: Index, chosen: Index) -> None:
-        exists = chosen.view(np.uintp) < self.actions.n
-        some = chosen if np.count_nonzero(exists) == exists.size else np.where(exists, chosen, 0)
         if self._mask is None and games.size < self.num_games:
-            legal = self._legal(games)[some, np.arange(games.size)]
+            mask, columns = self._legal(games), np.arange(games.size)
         else:
-            legal = self.legal_actions()[games, some]
-        legal &= exists
-        if np.count_nonzero(legal) < legal.size:
-            first = int(np.argmin(legal))
+            mask, columns = self.legal_actions().T, games
+        if self.compiled:
+            first = kernels().first_illegal(mask.view(np.uint8), columns, chosen)
+        else:
+            exists = chosen.view(np.uintp) < self.actions.n
+            legal = exists & mask[np.where(exists, chosen, 0), columns]
+            first = -1 if np.count_nonzero(legal) == legal.size else int(np.argmin(legal))
+        if first >= 0:
             raise ValueError(self._refusal(int(chosen[first]), int(games[first])))
 
     def _refusal(self, action: int, game: int) -> str:
@@ -846,6 +850,9 @@ class Game:
 
     def _start_streams(self, games: Index) -> None:
         s = self.state
+        if self.compiled:
+            kernels().start_streams(s.seed, s.episode, s.game_number, s.key, s.shuffles, games)
+            return
         episode_key = streams.combine(s.seed[games], s.episode[games])
         s.key[games] = streams.combine(episode_key, s.game_number[games].astype(np.uint64))
         s.shuffles[games] = 0

@@ -41,8 +41,13 @@ except Exception:  # not installed, or not in order: the core does without
 
 
 def _inner(function: Any) -> Any:
-    """Compile a function as part of those that call it."""
+    """Compile a function for others that call it."""
     return numba.njit(error_model="numpy")(function) if COMPILED else function
+
+
+def _inlined(function: Any) -> Any:
+    """Compile a function into others that call it: handing over a layout would take longer than what it does."""
+    return numba.njit(error_model="numpy", forceinline=True)(function) if COMPILED else function
 
 
 def _entry(function: Any) -> Any:
@@ -68,7 +73,7 @@ BY_RULES = {"random": _RANDOM, "higher_payoff": _HIGHER_PAYOFF}
 _DEAL, _STARTER, _SHUFFLE = (np.uint64(purpose) for purpose in (Purpose.DEAL, Purpose.STARTER, Purpose.SHUFFLE))
 _LOW_BYTE = np.uint64(0xFF)
 _BUCKETS, _BUCKET_SHIFT = 128, np.uint64(57)
-_BLOCK = 256  # games
+_BLOCK = 512  # games
 
 
 class Layout(NamedTuple):
@@ -184,7 +189,7 @@ def plan_of(table: ObservationTable) -> tuple[NDArray[np.int64], Index, Index, I
 _LAYOUT_SIZE, _PLAN_SIZE = len(Layout._fields), len(Plan._fields)
 
 
-@_inner
+@_inlined
 def _unpacked(layout: NDArray[np.int64]) -> Layout:
     """Return a layout from its numbers: an array is quick to hand over, a tuple of so many is not."""
     return Layout(*to_fixed_tuple(layout, _LAYOUT_SIZE))
@@ -320,7 +325,7 @@ def step_alone(game: Game, action: int) -> None:
         game._end(game._all, NO_WINNER, truncated=True)
 
 
-_write_legal, _move, _refills, _must_return, _draw = map(_inner, (write_legal, move, refills, must_return, draw))
+_write_legal, _move, _refills, _must_return, _draw = map(_inlined, (write_legal, move, refills, must_return, draw))
 
 
 @_inner
@@ -483,6 +488,16 @@ def legal_actions(
                 mask[action, place] = 0
 
 
+@_entry
+def first_illegal(mask: Bytes, columns: Index, actions: Index) -> int:
+    """Return the place of the first action that its column of a mask, uint8 ``(n, k)``, doesn't allow, or -1."""
+    for place in range(actions.size):
+        action = actions[place]
+        if action < 0 or action >= mask.shape[0] or mask[action, columns[place]] == 0:
+            return place
+    return -1
+
+
 @_inner
 def _follow(games: Index) -> bool:
     """Return whether the games stand one after the other, so that their cells can be copied as one piece."""
@@ -510,7 +525,7 @@ def _select(
             to[row, place] = one if player[place] else zero
 
 
-@_inner
+@_inlined
 def _step(
     all_cells: Bytes,
     steps: NDArray[np.int32],
@@ -617,6 +632,21 @@ def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int) -> Any:
     occurrence = shuffles[game]
     shuffles[game] += 1
     return _combine(_combine(keys[game], _SHUFFLE), occurrence)
+
+
+@_entry
+def start_streams(
+    seeds: Words,
+    episodes: Words,
+    game_numbers: NDArray[np.uint16],
+    keys: Words,
+    shuffles: NDArray[np.uint32],
+    games: Index,
+) -> None:
+    """Do what ``Game._start_streams`` does."""
+    for game in games:
+        keys[game] = _combine(_combine(seeds[game], episodes[game]), game_numbers[game])
+        shuffles[game] = 0
 
 
 @_entry
@@ -744,12 +774,15 @@ def _observe_block(
         for place in range(count):
             natural[plan.unseen + kind, place] -= natural[plan.own_hand + kind, place]
     for pile in range(side_rows.shape[1]):
-        for place in range(count):
-            size, row = np.int64(natural[plan.side_size + pile, place]), side_rows[viewers[place], pile]
-            for depth in range(plan.depths):
-                card = all_cells[row + max(size - depth, 0), games[place]]
-                natural[plan.side_cards + pile * plan.depths + depth, place] = card
-                natural[plan.side_rest + pile * kinds + card - 1, place] -= card > 0  # without a branch
+        sizes, first, second = plan.side_size + pile, side_rows[0, pile], side_rows[1, pile]
+        cards, rest = plan.side_cards + pile * plan.depths, plan.side_rest + pile * kinds - 1
+        for depth in range(plan.depths):
+            for place in range(count):
+                below = max(np.int64(natural[sizes, place]) - depth, 0)
+                row = (second if viewers[place] else first) + below
+                card = all_cells[np.uintp(row), np.uintp(games[place])]
+                natural[cards + depth, place] = card
+                natural[np.uintp(rest + card), np.uintp(place)] -= card > 0  # without a branch
 
 
 @_inner
