@@ -19,6 +19,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OSError: the file can't be written.
     """
+    if not os.fspath(path):
+        raise FileNotFoundError("'' is no file's name")
     if os.path.isdir(path):
         raise IsADirectoryError(f"{os.fspath(path)!r} is a folder; it has to be a file")
     target = os.path.realpath(path)
@@ -26,8 +28,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(target, "wb") as file:
             yield file
         return
-    if not os.fspath(path):
-        raise FileNotFoundError("'' is no file's name")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(f"{os.path.dirname(path)!r} is no folder that a file can be written to")
     descriptor, part = tempfile.mkstemp(".part", f"{os.path.basename(target)}.", os.path.dirname(target))
     try:
         with open(descriptor, "wb") as file:

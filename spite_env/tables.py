@@ -40,7 +40,7 @@ MORE = (
 
 #: What the columns don't say.
 NOTE = (
-    "margin = (wins - losses) / games; intervals are 95 %, over pairs of games with the same deal and swapped seats;\n"
+    "margin = (wins - losses) / games; intervals are 95 %, over pairs of games with the same deal and swapped seats; "
     "variance ratio = variance of pairs / variance of pairs of games with different deals"
 )
 

@@ -178,7 +178,7 @@ def test_a_page_that_cannot_be_written_is_known_before_the_game(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(POLICIES, "untouchable", Untouchable)
-    for out, message in ((tmp_path, "is a folder"), (tmp_path / "none" / "out.html", "No such file")):
+    for out, message in ((tmp_path, "is a folder"), (tmp_path / "none" / "out.html", "is no folder")):
         assert main(["watch", "untouchable", "random", "--html", str(out)]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

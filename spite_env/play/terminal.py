@@ -16,7 +16,9 @@ is enough where no other move begins so.
   undo          take back your last decision, unless a card has been revealed since
   new [SEED]    a new game (or match); one in progress is given up
   help          this text
-  quit          leave; a game (or match) in progress is given up"""
+  quit (or q)   leave; a game (or match) in progress is given up"""
+
+_LEAVE = ("quit", "q")
 
 _COLUMN, _COLUMNS = 26, 3
 
@@ -106,11 +108,11 @@ class _Terminal:
         try:
             if command is not None:
                 command(rest.strip())
-            elif word and word.lower() != "quit":
+            elif word and word.lower() not in _LEAVE:
                 self.move(line.strip())
         except ValueError as error:
             print(error)
-        return word.lower() != "quit"
+        return word.lower() not in _LEAVE
 
     def move(self, text: str) -> None:
         session = self.session
