@@ -15,6 +15,7 @@ help: ## list the targets
 
 demo: $(READY) ## train a small agent in minutes and duel it
 	$(BIN)/python experiments/train_ppo.py --preset demo
+	@echo "the model, the learning curve (curve.png) and the duels are in runs/demo"
 
 train: $(READY) ## train the strong agent
 	$(BIN)/python experiments/train_ppo.py --preset train
@@ -53,6 +54,7 @@ clean: ## remove the environment, build products and caches; runs/ stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
+	@echo "installing into $(VENV): some minutes, 2 GB"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
 	touch $@
