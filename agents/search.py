@@ -105,8 +105,7 @@ class SearchPolicy(SeededPolicy):
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
         if infosets is None:
             raise ValueError("the search needs infosets, to sample what is hidden")
-        seeds = streams.combine(self._seeds[indices], self._decisions[indices])
-        self._decisions[indices] += np.uint64(1)
+        seeds = self._keys(indices)
         view = infosets.sample(1, seeds)
         chosen = self._prior.act(observation, action_mask, infosets, indices)
         candidates = self._candidates(view, action_mask)

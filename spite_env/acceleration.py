@@ -22,8 +22,7 @@ def runs_compiled(compiled: bool | None) -> bool:
     """
     if compiled is not None and not isinstance(compiled, bool):
         raise ValueError(f"compiled={compiled!r} is not allowed; it is True, False, or None (if Numba is installed)")
-    if compiled is False or kernels().COMPILED:
-        return compiled is not False
-    if compiled:
+    installed: bool = compiled is not False and kernels().COMPILED
+    if compiled and not installed:
         raise ImportError("compiled=True needs Numba: pip install 'spite-env[fast]'")
-    return False
+    return installed

@@ -420,34 +420,27 @@ class Game:
         if cut.size:
             self._end(games[cut], NO_WINNER, truncated=True)
 
-    def _play_on(self, games: Index, seats: Index, *choices: Any) -> None:
+    def _play_on(
+        self,
+        games: Index,
+        seats: Index,
+        plays: Index,
+        first: int,
+        seeds: streams.Words,
+        decisions: streams.Words,
+        last_actions: Index,
+    ) -> None:
         """Let a :class:`~spite_env.policies.PriorityPolicy` play compiled, until ``seats`` are to move or a game ends.
 
-        Args:
-            games: Games in which others than ``seats`` are to move, no one twice.
-            seats: Whom to stop for.
-            choices: How it chooses, see :func:`spite_env.kernels.play_on`.
+        The arguments are those of :func:`spite_env.kernels.play_on`; in ``games``, no one twice, others than ``seats``
+        are to move.
         """
-        s = self.state
-        plays, first, seeds, decisions, last_actions = choices
         if len(seeds) < self.num_games:
             raise ValueError(f"the policy was reset for {len(seeds)} games, and the batch has {self.num_games}")
+        s = self.state
         outcomes = np.empty(games.size, np.int8)
-        if kernels().play_on(
-            s.padded_cells,
-            s.steps,
-            s.key,
-            s.shuffles,
-            self._layout_numbers,
-            games,
-            seats,
-            plays,
-            first,
-            seeds,
-            decisions,
-            outcomes,
-            last_actions,
-        ):
+        batch = (s.padded_cells, s.steps, s.key, s.shuffles, self._layout_numbers, games)
+        if kernels().play_on(*batch, seats, plays, first, seeds, decisions, outcomes, last_actions):
             self._end_compiled(games, outcomes)
         self._mask = None
 

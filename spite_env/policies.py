@@ -241,10 +241,14 @@ class SeededPolicy:
         self._seeds = streams.seeds_for(seed, num_games)
         self._decisions = np.zeros(num_games, np.uint64)
 
-    def _uniform(self, indices: Actions) -> NDArray[np.float64]:
+    def _keys(self, indices: Actions) -> streams.Words:
+        """Return keys of random numbers for the next decision of some games."""
         count = self._decisions[indices]
         self._decisions[indices] = count + np.uint64(1)
-        return streams.uniform(streams.combine(self._seeds[indices], count))
+        return streams.combine(self._seeds[indices], count)
+
+    def _uniform(self, indices: Actions) -> NDArray[np.float64]:
+        return streams.uniform(self._keys(indices))
 
 
 class PriorityPolicy(SeededPolicy):
@@ -274,8 +278,10 @@ class PriorityPolicy(SeededPolicy):
     @property
     def _plays_on(self) -> bool:
         """Whether ``_play_on`` does what :meth:`act` does: nobody has changed how it chooses."""
-        own = {"act", "_uniform"} & vars(self).keys()
-        return not own and type(self).act is PriorityPolicy.act and type(self)._uniform is SeededPolicy._uniform
+        own = {"act", "_keys", "_uniform"} & vars(self).keys()
+        kind = type(self)
+        drawn = kind._keys is SeededPolicy._keys and kind._uniform is SeededPolicy._uniform
+        return not own and kind.act is PriorityPolicy.act and drawn
 
     def _play_on(self, game: Game, games: Actions, seats: Actions, last_actions: Actions) -> None:
         """Make all decisions in some games at once until ``seats`` are to move or a game ends, compiled.
@@ -286,8 +292,7 @@ class PriorityPolicy(SeededPolicy):
             seats: Whom to stop for, int ``(n,)``.
             last_actions: Of all games of the batch; the last actions are written there.
         """
-        choices = (self._order, self._first_other, self._seeds, self._decisions)
-        game._play_on(games, seats, *choices, last_actions)
+        game._play_on(games, seats, self._order, self._first_other, self._seeds, self._decisions, last_actions)
 
 
 class RandomPolicy(PriorityPolicy):

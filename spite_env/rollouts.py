@@ -56,8 +56,7 @@ class Rollouts(SeededPolicy):
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
         if infosets is None:
             raise ValueError("rollouts need infosets, to sample what is hidden")
-        seeds = streams.combine(self._seeds[indices], self._decisions[indices])
-        self._decisions[indices] += np.uint64(1)
+        seeds = self._keys(indices)
         self.evaluation = Evaluation(
             f"{self.count} games played on by {self.name}, in deals that fit what the player to move knows",
             value=self._play_on(infosets, seeds),
