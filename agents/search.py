@@ -20,8 +20,17 @@ from agents.playout import rank_sets
 from spite_env import streams
 from spite_env.game import Game
 from spite_env.information import InformationSets
-from spite_env.observation import ObservationTable
-from spite_env.policies import Actions, Evaluation, Mask, Policy, SeededPolicy, decide, make_policy, policy_name
+from spite_env.policies import (
+    Actions,
+    Evaluation,
+    GuidedPolicy,
+    Mask,
+    Policy,
+    SeededPolicy,
+    decide,
+    make_policy,
+    policy_name,
+)
 from spite_env.rules import Rules, checked_integer
 from spite_env.streams import Words
 
@@ -36,7 +45,7 @@ KING, GAP, REACH, SLOPE = 0.7, 0.4, 0.8, 0.65
 SHRINK = 3
 
 
-class SearchPolicy(SeededPolicy):
+class SearchPolicy(GuidedPolicy):
     """Rollouts of candidate moves in sampled worlds.
 
     Args:
@@ -69,7 +78,7 @@ class SearchPolicy(SeededPolicy):
         if not confidence >= 0:
             raise ValueError(f"confidence={confidence!r} is not allowed; it is 0 or more")
         self.confidence = confidence
-        self._prior, self._finish, self._rollout = map(make_policy, (prior, finish, rollout))
+        self._guide, self._finish, self._rollout = map(make_policy, (prior, finish, rollout))
         for name, policy in (("finish", self._finish), ("rollout", self._rollout)):
             if isinstance(policy, SeededPolicy):
                 raise ValueError(f"{name}={policy_name(policy)!r} is not allowed; rollouts take no random choices")
@@ -84,20 +93,10 @@ class SearchPolicy(SeededPolicy):
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
         super().reset(rules, num_games, seed)
         self._sets = rank_sets(rules)
-        self._prior.reset(rules, num_games, seed)
+        self._guide.reset(rules, num_games, seed)
         self._game_rules = rules.replace(match_points=None)  # a match is searched game by game
         self._finish.reset(self._game_rules, 1, seed)
         self._rollout.reset(self._game_rules, 1, seed)
-
-    @property
-    def needs_observation(self) -> bool:  # type: ignore[override]
-        """Whether the prior needs observations."""
-        return getattr(self._prior, "needs_observation", True)
-
-    @property
-    def observation_table(self) -> ObservationTable | None:
-        """The layout that the prior reads."""
-        return getattr(self._prior, "observation_table", None)
 
     def act(
         self, observation: NDArray[np.uint8], action_mask: Mask, infosets: InformationSets | None, indices: Actions
@@ -107,7 +106,7 @@ class SearchPolicy(SeededPolicy):
             raise ValueError("the search needs infosets, to sample what is hidden")
         seeds = self._keys(indices)
         view = infosets.sample(1, seeds)
-        chosen = self._prior.act(observation, action_mask, infosets, indices)
+        chosen = self._guide.act(observation, action_mask, infosets, indices)
         candidates = self._candidates(view, action_mask)
         candidates[np.arange(len(chosen)), chosen] = True
         shares, values = np.zeros(candidates.shape), np.full(candidates.shape, np.nan)

@@ -24,6 +24,7 @@ from spite_env.rules import Rules, checked_integer
 
 if TYPE_CHECKING:
     from spite_env.game import Game
+    from spite_env.observation import ObservationTable
 
 Actions = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -249,6 +250,22 @@ class SeededPolicy:
 
     def _uniform(self, indices: Actions) -> NDArray[np.float64]:
         return streams.uniform(self._keys(indices))
+
+
+class GuidedPolicy(SeededPolicy):
+    """Asks another policy, ``_guide``, and is therefore shown what that one reads."""
+
+    _guide: Policy
+
+    @property
+    def needs_observation(self) -> bool:  # type: ignore[override]
+        """Whether the other policy needs observations."""
+        return getattr(self._guide, "needs_observation", True)
+
+    @property
+    def observation_table(self) -> ObservationTable | None:
+        """The layout that the other policy reads."""
+        return getattr(self._guide, "observation_table", None)
 
 
 class PriorityPolicy(SeededPolicy):

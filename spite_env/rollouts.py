@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from spite_env import streams
 from spite_env.information import InformationSets
-from spite_env.observation import ObservationTable
-from spite_env.policies import Actions, Evaluation, Mask, Policy, SeededPolicy, Values, make_policy, move, policy_name
+from spite_env.policies import Actions, Evaluation, GuidedPolicy, Mask, Policy, Values, make_policy, move, policy_name
 from spite_env.rules import Rules, checked_integer
 
 
-class Rollouts(SeededPolicy):
+class Rollouts(GuidedPolicy):
     """A policy that acts as another one, and tells how often it would win if that one played on for both sides.
 
     The games played on fit what the player to move knows, see :mod:`spite_env.information`. So the win chance is
@@ -26,25 +25,15 @@ class Rollouts(SeededPolicy):
     def __init__(self, policy: str | Policy = "greedy", count: int = 128) -> None:
         self.count = checked_integer("count", count, 1)
         self.name = policy_name(policy)
-        self._policy, self._rollout = make_policy(policy), make_policy(policy)
+        self._guide, self._rollout = make_policy(policy), make_policy(policy)
         self.evaluation: Evaluation | None = None
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
         super().reset(rules, num_games, seed)
-        self._policy.reset(rules, num_games, seed)
+        self._guide.reset(rules, num_games, seed)
         self._game_rules = rules.replace(match_points=None)  # of a match, the game that is being played
         self.evaluation = None
-
-    @property
-    def needs_observation(self) -> bool:  # type: ignore[override]
-        """Whether the other policy needs observations."""
-        return getattr(self._policy, "needs_observation", True)
-
-    @property
-    def observation_table(self) -> ObservationTable | None:
-        """The layout that the other policy reads."""
-        return getattr(self._policy, "observation_table", None)
 
     def act(
         self,
@@ -61,7 +50,7 @@ class Rollouts(SeededPolicy):
             f"{self.count} games played on by {self.name}, in deals that fit what the player to move knows",
             value=self._play_on(infosets, seeds),
         )
-        return self._policy.act(observation, action_mask, infosets, indices)
+        return self._guide.act(observation, action_mask, infosets, indices)
 
     def _play_on(self, infosets: InformationSets, seeds: streams.Words) -> Values:
         """Return the mean result of games played on, for those who are to move."""
