@@ -152,7 +152,7 @@ class Game:
         self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
         self._deck = np.array(rules.deck, np.uint8)[:, None]
         self._layout = kernels().layout_of(rules)
-        self._layout_numbers = np.array(self._layout)
+        self._layout_numbers = kernels().layout_numbers(rules)
         self._hand_rows = _hand_rows(rules)
         self._discard_rows = _discard_rows(rules)
         self._reveal_rows = _reveal_rows(rules)

@@ -133,6 +133,12 @@ def layout_of(rules: Rules) -> Layout:
     )
 
 
+@functools.cache
+def layout_numbers(rules: Rules) -> NDArray[np.int64]:
+    """Return the layout of a variant as the array that compiled functions are given."""
+    return np.array(layout_of(rules))
+
+
 class Plan(NamedTuple):
     """An observation table as plain numbers: places in natural units.
 
