@@ -1,7 +1,7 @@
 """What of this library is measured: the core at several batch sizes, and the doors into it.
 
 Choosing the action is counted, and so is dealing ended games anew. Where the opponent, who plays at random too, is part
-of the environment, only the learner's decisions are counted.
+of the environment, only the learner's decisions are counted, unless the subject's name says otherwise.
 
 Run as a script it serves one of these subjects, see `experiments.measuring.Remote`.
 """
@@ -96,13 +96,14 @@ def aec(door: str) -> Player:
     return aec_player(getattr(spite_and_malice_v0, door)())
 
 
-def single_seat() -> Player:
-    """Return a player of one game of a learner in Gymnasium."""
+def single_seat(both: bool = False) -> Player:
+    """Return a player of one game of a learner in Gymnasium; ``both`` counts the opponent's decisions, too."""
     import spite_env.envs.gym  # noqa: F401
 
     env = gymnasium.make("SpiteAndMalice-v0", opponent="random", disable_env_checker=True)
     choose = chooser()
     env.reset(seed=1)
+    state = env.unwrapped.games.game.state  # type: ignore[attr-defined]
 
     def play(decisions: int) -> int:
         made = 0
@@ -112,7 +113,7 @@ def single_seat() -> Player:
             while not over:
                 _, _, terminated, truncated, info = env.step(choose(info["action_mask"].nonzero()[0]))
                 over = terminated or truncated
-                made += 1
+            made += int(state.steps[0]) if both else info["length"]
         return made
 
     return play
@@ -180,6 +181,7 @@ DOORS = {
     "AEC raw_env": Subject(functools.partial(aec, "raw_env")),
     "AEC env": Subject(functools.partial(aec, "env")),
     "Gymnasium, one game": Subject(single_seat),
+    "Gymnasium, one game, both seats": Subject(functools.partial(single_seat, both=True)),
     "Gymnasium, batch 1024": Subject(vector),
     "Stable-Baselines3, batch 1024": Subject(sb3),
 }

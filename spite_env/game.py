@@ -269,6 +269,20 @@ class Game:
             games = self._all
         return table.encode(self.state, viewers, games, self.compiled)
 
+    def _look(self, viewer: int) -> tuple[Bytes, NDArray[np.int8]]:
+        """Return a player's view of the only game of the batch, and its legal actions: none unless it is to move.
+
+        Returns:
+            uint8 ``(features,)`` and int8 ``(n,)``, new arrays.
+        """
+        s, table = self.state, self.observation
+        if self.compiled:
+            view, mask = np.empty(table.n, np.uint8), np.empty(self.actions.n, np.uint8)
+            kernels().look(s.padded_cells, s.over, self._layout_numbers, *table._plan, 0, viewer, view, mask)
+            return view, mask.view(np.int8)
+        legal = self.legal_actions()[0] if s.player[0] == viewer else np.zeros(self.actions.n)
+        return self.observe(viewer)[0], legal.astype(np.int8)
+
     def position(self, index: int) -> dict[str, Any]:
         """Return the whole state of one game, hidden cards included, as a position."""
         return positions_module.read(self.state, index)
@@ -412,6 +426,25 @@ class Game:
         outcomes = np.empty(games.size, np.int8)
         if kernels().step(s.padded_cells, s.steps, s.key, s.shuffles, self._layout_numbers, games, chosen, outcomes):
             self._end_compiled(games, outcomes)
+
+    def _step_if_legal(self, action: int) -> bool:
+        """Make a decision in the only game of the batch if it is legal, and return whether it is."""
+        if not 0 <= action < self.actions.n:
+            return False
+        if not self.compiled or self.listener is not None or self.autoreset:
+            if not self.legal_actions()[0, action]:
+                return False
+            self._step(self._all, np.array([action]))
+            return True
+        s = self.state
+        batch = (s.padded_cells, s.over, s.steps, s.key, s.shuffles, self._layout_numbers)
+        outcome = kernels().step_if_legal(*batch, 0, action)
+        if outcome == kernels().ILLEGAL:
+            return False
+        self._mask = None
+        if outcome != kernels().GOES_ON:
+            self._end_compiled(self._all, np.array([outcome], np.int8))
+        return True
 
     def _end_compiled(self, games: Index, outcomes: NDArray[np.int8]) -> None:
         decided, cut = np.flatnonzero(outcomes >= NO_WINNER), np.flatnonzero(outcomes == kernels().TRUNCATED)

@@ -63,8 +63,8 @@ def _entry(function: Any) -> Any:
 #: What a move leads to.
 _GOES_ON, COMPLETES_PILE, WINS, ENDS_TURN = range(4)
 
-#: How a step leaves a game that nobody has won; otherwise it is the winner.
-GOES_ON, TRUNCATED = -3, -2
+#: How a step leaves a game, if not won, or that it was not allowed; otherwise it is the winner.
+ILLEGAL, GOES_ON, TRUNCATED = -4, -3, -2
 
 #: The numbers of rules that name who starts, besides player 0 and 1.
 _RANDOM, _HIGHER_PAYOFF = 2, 3
@@ -199,6 +199,11 @@ _LAYOUT_SIZE, _PLAN_SIZE = len(Layout._fields), len(Plan._fields)
 def _unpacked(layout: NDArray[np.int64]) -> Layout:
     """Return a layout from its numbers: an array is quick to hand over, a tuple of so many is not."""
     return Layout(*to_fixed_tuple(layout, _LAYOUT_SIZE))
+
+
+@_inlined
+def _num_actions(layout: Layout) -> int:
+    return layout.centers * (layout.sides + 3) + layout.kinds * layout.sides + 1
 
 
 def write_legal(cells: Cells, layout: Layout, mask: Cells) -> None:
@@ -581,6 +586,26 @@ def step(
 
 
 @_entry
+def step_if_legal(
+    all_cells: Bytes,
+    over: NDArray[np.bool_],
+    steps: NDArray[np.int32],
+    keys: Words,
+    shuffles: NDArray[np.uint32],
+    numbers: NDArray[np.int64],
+    game: int,
+    action: int,
+) -> int:
+    """Make a decision in a game, and return how that leaves it; ``ILLEGAL`` is nothing done."""
+    layout = _unpacked(numbers)
+    mask = np.empty(_num_actions(layout), np.uint8)
+    _write_legal(all_cells[:, game], layout, mask)
+    if over[game] or not mask[action]:
+        return ILLEGAL
+    return _step(all_cells, steps, keys, shuffles, layout, game, action)
+
+
+@_entry
 def play_on(
     all_cells: Bytes,
     steps: NDArray[np.int32],
@@ -601,7 +626,7 @@ def play_on(
     ``seeds``, ``decisions`` and ``last_actions`` are those of all games, ``seats`` are those of ``games``.
     """
     layout = _unpacked(numbers)
-    num_actions = layout.centers * (layout.sides + 3) + layout.kinds * layout.sides + 1
+    num_actions = _num_actions(layout)
     mask = np.empty(num_actions, np.uint8)
     ended = False
     for place in range(games.size):
@@ -761,6 +786,30 @@ def observe(
             _write_one_hot(natural, block.size, plan, digits, encoded, start)
         else:
             _copy_rows(natural, 0, block.size, encoded, 0, start)
+
+
+@_entry
+def look(
+    all_cells: Bytes,
+    over: NDArray[np.bool_],
+    layout_numbers: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    sources: Index,
+    side_rows: Index,
+    digits: Index,
+    game: int,
+    viewer: int,
+    encoded: Bytes,
+    mask: Bytes,
+) -> None:
+    """Write a player's view of a game, uint8 ``(features,)``, and its legal actions, uint8 ``(n,)``."""
+    layout = _unpacked(layout_numbers)
+    viewers = np.full(1, viewer, np.uint8)
+    observe(all_cells, numbers, sources, side_rows, digits, viewer, viewers, np.full(1, game), encoded.reshape(-1, 1))
+    if over[game] or all_cells[layout.player, game] != viewer:
+        mask[:] = 0
+    else:
+        _write_legal(all_cells[:, game], layout, mask)
 
 
 @_inner

@@ -295,10 +295,10 @@ class PriorityPolicy(SeededPolicy):
     @property
     def _plays_on(self) -> bool:
         """Whether ``_play_on`` does what :meth:`act` does: nobody has changed how it chooses."""
-        own = {"act", "_keys", "_uniform"} & vars(self).keys()
         kind = type(self)
         drawn = kind._keys is SeededPolicy._keys and kind._uniform is SeededPolicy._uniform
-        return not own and kind.act is PriorityPolicy.act and drawn
+        own = vars(self).keys().isdisjoint(("act", "_keys", "_uniform"))
+        return own and kind.act is PriorityPolicy.act and drawn
 
     def _play_on(self, game: Game, games: Actions, seats: Actions, last_actions: Actions) -> None:
         """Make all decisions in some games at once until ``seats`` are to move or a game ends, compiled.

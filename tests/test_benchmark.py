@@ -120,6 +120,11 @@ def test_players_make_as_many_decisions_as_asked_for(make: Callable[[], measurin
     assert 100 <= play(100) <= 100 + 1024
 
 
+def test_both_seats_make_about_twice_as_many_decisions_as_the_learner() -> None:
+    learner, both = players.single_seat()(1), players.single_seat(both=True)(1)  # the same game
+    assert 1.5 * learner < both < 2.5 * learner
+
+
 def test_the_table_keeps_its_order_and_says_what_is_missing() -> None:
     subjects = {
         name: Subject(lambda: len, "x", makes, listed)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import ALL_PRESETS, SHORT_MATCH, Players, any_rules, check_bookkeeping, over, random_position, snapshot
-from spite_env import Game, Rules, acceleration, random_legal_actions
+from spite_env import Game, Rules, acceleration, random_legal_actions, spite_and_malice_v0
 from spite_env.envs.seat import SeatGames
 from spite_env.policies import GreedyPolicy
 
@@ -131,6 +131,77 @@ def test_opponents_that_play_compiled_do_the_same(rules: Rules, opponent: object
             if ended.size:
                 seats.deal(ended)
         np.testing.assert_array_equal(*(seats.observe() for seats in both))
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_the_compiled_aec_game_is_the_same(rules: Rules, compiled: bool) -> None:
+    both = [spite_and_malice_v0.raw_env(rules) for _ in range(2)]
+    rng = np.random.default_rng(1)
+    both[0].game.compiled, both[1].game.compiled = compiled, False
+    for seed in range(3):
+        for env in both:
+            env.reset(seed=seed)
+        while both[0].agents:
+            for agent in both[0].possible_agents:
+                views = [env.observe(agent) for env in both]
+                for part in ("observation", "action_mask"):
+                    np.testing.assert_array_equal(*(view[part] for view in views))
+                    assert views[0][part].dtype == views[1][part].dtype
+            legal = both[0].observe(both[0].agent_selection)["action_mask"]
+            action = int(rng.integers(-1, legal.size + 1))
+            done = not legal.any()
+            told = [_outcome(env, None if done else action) for env in both]
+            assert told[0] == told[1]
+            if not done and told[0]:  # refused
+                actions = np.flatnonzero(legal)
+                told = [_outcome(env, actions[action % actions.size]) for env in both]
+                assert told == ["", ""]
+
+
+def _outcome(env: spite_and_malice_v0.raw_env, action: Any) -> str:
+    """Return what a step complains of."""
+    try:
+        env.step(action)
+    except spite_and_malice_v0.IllegalActionError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("compiled", [False, *COMPILED])
+@pytest.mark.parametrize("opponent", ["random", [("random", 1), ("expert", 1)]], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"illegal": "raise", "reward": "margin"}, {"shaping": 1, "card_reward": 0.1}], ids=str
+)
+@pytest.mark.parametrize("rules", [*ALL_PRESETS, Rules(max_steps=9)], ids=str)
+def test_a_learners_only_game_is_stepped_like_a_batch(
+    rules: Rules, options: dict[str, Any], opponent: Any, compiled: bool
+) -> None:
+    both = [SeatGames(1, opponent, rules, **options) for _ in range(2)]
+    both[0].game.compiled, both[1].game.compiled = compiled, False
+    rng = np.random.default_rng(1)
+    ways = both[0].step_alone, lambda action: tuple(value.item() for value in both[1].step([action]))
+    for seed in range(4):
+        for seats in both:
+            seats.reset(seed=seed)
+        while not over(both[0].game)[0]:
+            legal = both[1].game.legal_actions()[0]
+            action = int(rng.integers(-1, legal.size + 1) if rng.random() < 0.04 else rng.choice(np.flatnonzero(legal)))
+            told = []
+            for way in ways:
+                try:
+                    told.append(way(action))
+                except ValueError as error:
+                    told.append(str(error))
+            assert told[0] == told[1]
+            for name in ("last_players", "last_actions"):
+                np.testing.assert_array_equal(*(getattr(seats, name) for seats in both))
+        results = [seats.results(np.arange(1)) for seats in both]
+        assert {name: value.tolist() for name, value in results[0].items()} == {
+            name: value.tolist() for name, value in results[1].items()
+        }
+        with pytest.raises(RuntimeError, match="call reset"):
+            both[0].step_alone(0)
 
 
 class LastAction(GreedyPolicy):

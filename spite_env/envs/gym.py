@@ -104,7 +104,8 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
         self.games.reset(seed, positions_module.in_options(options))
         super().reset(seed=seed)
         self._follow()
-        return self._view(), {"action_mask": self._mask(), "redeals": int(self.games.redeals[0])}
+        observation, mask = self._view()
+        return observation, {"action_mask": mask, "redeals": int(self.games.redeals[0])}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Make the learner's decision and the opponent's answers.
@@ -117,12 +118,13 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
             number = operator.index(action)
         except TypeError:
             raise ValueError(f"action {action!r} is not allowed; it is an integer") from None
-        [reward], [terminated], [truncated] = self.games.step([number])
+        reward, terminated, truncated = self.games.step_alone(number)
         self._follow()
-        info: dict[str, Any] = {"action_mask": self._mask()}
+        observation, mask = self._view()
+        info: dict[str, Any] = {"action_mask": mask}
         if terminated or truncated:
             info |= next(rows_of(self.games.results(np.zeros(1, np.intp))))
-        return self._view(), float(reward), bool(terminated), bool(truncated), info
+        return observation, reward, terminated, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the learner's legal actions, bool ``(actions,)``, a new array."""
@@ -160,12 +162,10 @@ class SpiteEnv(gymnasium.Env[Any, Any]):
         opponent = self.games.names[self.games.opponents[0]]
         return ("learner", opponent) if self.games.seats[0] == 0 else (opponent, "learner")
 
-    def _mask(self) -> NDArray[np.int8]:
-        return self.games.game.legal_actions()[0].astype(np.int8)
-
-    def _view(self) -> Any:
-        view = self.games.observe()[0]
-        return view if self.observation == "box" else {"observation": view, "action_mask": self._mask()}
+    def _view(self) -> tuple[Any, NDArray[np.int8]]:
+        """Return the learner's observation and its legal actions."""
+        view, mask = self.games.game._look(int(self.games.seats[0]))
+        return view if self.observation == "box" else {"observation": view, "action_mask": mask.copy()}, mask
 
 
 class SpiteVectorEnv(VectorEnv[Any, Any, Any]):

@@ -147,6 +147,7 @@ class SeatGames:
         self._kings = np.zeros(num_games, np.int64)
         self._forfeits = np.zeros(num_games, np.bool_)
         self._leads = np.zeros(num_games)
+        self._pays_for_cards = self.settings.shaping > 0 or self.settings.card_reward > 0
         self._seeded = False
         self._ready = False
 
@@ -216,9 +217,8 @@ class SeatGames:
                 which only a reset is possible.
             RuntimeError: a game has not been started, or has ended.
         """
-        game, over = self.game, self.game.state.over
-        if not self._ready or np.count_nonzero(over):
-            raise RuntimeError("a game has not been started, or has ended: call reset()")
+        self._check_ready()
+        game = self.game
         chosen = game._checked_actions(actions, game.num_games)
         legal = is_legal(game.legal_actions(), chosen)
         are_legal = np.count_nonzero(legal) == legal.size
@@ -240,12 +240,31 @@ class SeatGames:
         self._ready = False
         self._let_opponents_move(self._all)
         self._ready = True
-        earned = np.zeros(game.num_games)
-        if np.count_nonzero(over):
-            earned += self._own(rewards(game, self.settings.reward).T)
-        if self.settings.shaping or self.settings.card_reward:
-            earned += self._for_cards(game.terminated)
-        return earned, game.terminated, game.truncated
+        return self._earned(), game.terminated, game.truncated
+
+    def step_alone(self, action: int) -> tuple[float, bool, bool]:
+        """Do what :meth:`step` does for the only game: reward, whether it has ended by its rules, whether it was cut.
+
+        NumPy would take several times as long for one game.
+        """
+        self._check_ready()
+        game, seat = self.game, int(self.seats[0])
+        is_king = 0 <= action < game.actions.n and self._is_king(action, seat)
+        if not game._step_if_legal(action):
+            return tuple(value.item() for value in self.step([action]))  # type: ignore[return-value]
+        state = game.state
+        self.last_players[0], self.last_actions[0] = seat, action
+        self._forfeits[0] = False
+        self._kings[0] += is_king
+        self._lengths[0] += 1
+        self._ready = False
+        while state.player[0] != seat and not state.over[0]:
+            self.last_players[0] = 1 - seat
+            self._let_move(int(self.opponents[0]), self._all)
+        self._ready = True
+        if not state.over[0] and not self._pays_for_cards:
+            return 0.0, False, False
+        return float(self._earned()[0]), bool(state.terminated[0]), bool(state.truncated[0])
 
     def observe(self, games: Index | None = None) -> NDArray[np.uint8]:
         """Return the learner's views of all games, or of some, uint8 ``(games, features)``."""
@@ -286,11 +305,12 @@ class SeatGames:
         """Seat the players of new games, and let the opponents move up to the learner's first decision."""
         state = self.game.state
         opened = games
-        seeds, episodes = state.seed[games], state.episode[games]
-        coin = streams.uniform_of_episode(seeds, episodes, _SEAT) < 0.5
-        self.seats[games] = coin if self.settings.seat == "random" else self.settings.seat
-        drawn = streams.uniform_of_episode(seeds, episodes, _OPPONENT)
-        self.opponents[games] = np.searchsorted(self._shares, drawn, side="right")
+        episode = state.seed[games], state.episode[games]
+        draws_seat = self.settings.seat == "random"
+        self.seats[games] = streams.uniform_of_episode(*episode, _SEAT) < 0.5 if draws_seat else self.settings.seat
+        if len(self.policies) > 1:
+            drawn = streams.uniform_of_episode(*episode, _OPPONENT)
+            self.opponents[games] = np.searchsorted(self._shares, drawn, side="right")
         self.redeals[games] = 0
         self.last_players[games] = -1
         while games.size:
@@ -331,6 +351,16 @@ class SeatGames:
         else:
             self.last_actions[games] = move(policy, self.names[number], game, games)
 
+    def _check_ready(self) -> None:
+        if not self._ready or self.game.state.over.any():
+            raise RuntimeError("a game has not been started, or has ended: call reset()")
+
+    def _is_king(self, action: int, seat: int) -> bool:
+        """Return what :meth:`_are_kings` returns, for the only game."""
+        if self._is_from_pile[action]:
+            return bool(self.game.state.pile_top[seat, self._pile_of_action[action], 0] == self.rules.kinds)
+        return bool(self._is_wild[action])
+
     def _are_kings(self, actions: Index) -> NDArray[np.bool_]:
         """Return which of the learner's actions play a king."""
         tops = self.game.state.pile_top[self.seats, self._pile_of_action[actions], self._all]
@@ -344,6 +374,16 @@ class SeatGames:
         """Return how many pay-off cards fewer than its opponent the learner has in each game."""
         left = self.game.state.pile_size[:, 0].astype(np.float64)
         return self._own(left[::-1] - left)
+
+    def _earned(self) -> NDArray[np.float64]:
+        """Return the learner's rewards of the step that has just been made."""
+        game = self.game
+        earned = np.zeros(game.num_games)
+        if np.count_nonzero(game.state.over):
+            earned += self._own(rewards(game, self.settings.reward).T)
+        if self._pays_for_cards:
+            earned += self._for_cards(game.terminated)
+        return earned
 
     def _for_cards(self, terminated: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the rewards for the pay-off cards of this step, beside that of the game."""

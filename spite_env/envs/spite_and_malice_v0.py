@@ -261,8 +261,9 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        number = self._legal_number(action)
-        self.game._step(self.game._all, np.array([number]))
+        number = _number(action)
+        if not self.game._step_if_legal(number):
+            raise self._refusal(action, number)
         self._last_move = AGENTS.index(agent), number
         self._cumulative_rewards[agent] = 0.0
         self._after_change()
@@ -298,12 +299,8 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         game = self._started_game()
         if agent not in AGENTS:
             raise ValueError(f"agent {agent!r} does not exist; the agents are {' and '.join(AGENTS)}")
-        seat = AGENTS.index(agent)
-        if game.state.player[0] == seat:
-            mask = game.legal_actions()[0].astype(np.int8)
-        else:
-            mask = np.zeros(self.actions.n, np.int8)
-        return {"observation": game.observe(seat)[0], "action_mask": mask}
+        observation, mask = game._look(AGENTS.index(agent))
+        return {"observation": observation, "action_mask": mask}
 
     def state(self) -> Bytes:
         """Return everything, hidden cards included, as a new vector, uint8 ``state_space.shape``.
@@ -347,18 +344,11 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
             raise RuntimeError("no episode has been started: call reset()")
         return self.game
 
-    def _legal_number(self, action: Any) -> int:
-        """Return an action as a plain integer if it is legal."""
-        try:
-            number = -1 if isinstance(action, (bool, np.bool_)) else operator.index(action)
-        except TypeError:
-            number = -1
-        legal = self.game.legal_actions()[0]
-        if 0 <= number < self.actions.n and legal[number]:
-            return number
+    def _refusal(self, action: Any, number: int) -> IllegalActionError:
         name = f"{action!r} ({self.actions.text(number)})" if 0 <= number < self.actions.n else f"{action!r}"
-        listed = ", ".join(f"{other} ({self.actions.text(other)})" for other in np.flatnonzero(legal).tolist())
-        raise IllegalActionError(f"action {name} is not legal for {self.agent_selection}; the legal ones are {listed}")
+        legal = np.flatnonzero(self.game.legal_actions()[0]).tolist()
+        listed = ", ".join(f"{other} ({self.actions.text(other)})" for other in legal)
+        return IllegalActionError(f"action {name} is not legal for {self.agent_selection}; the legal ones are {listed}")
 
     def _after_change(self) -> None:
         """Read off the game whose turn it is, and whether and how the episode has ended."""
@@ -397,6 +387,14 @@ class ForfeitWrapper(OrderEnforcingWrapper[str, Any, Any]):
 
     def _repr_html_(self) -> str | None:
         return cast(raw_env, self.unwrapped)._repr_html_()
+
+
+def _number(action: Any) -> int:
+    """Return an action as a plain integer; -1 for what is none."""
+    try:
+        return -1 if isinstance(action, (bool, np.bool_)) else operator.index(action)
+    except TypeError:
+        return -1
 
 
 def _state_layout(rules: Rules) -> tuple[dict[str, slice], Box]:
