@@ -18,6 +18,7 @@ from spite_env import position as positions_module
 from spite_env import streams
 from spite_env.acceleration import kernels, runs_compiled
 from spite_env.actions import ActionTable
+from spite_env.arguments import checked_actions, checked_games, checked_payoff_sizes, checked_viewers
 from spite_env.observation import ObservationTable
 from spite_env.rules import Rules, checked_integer, checked_rules
 from spite_env.state import NO_WINNER, Bytes, Index, State
@@ -234,7 +235,7 @@ class Game:
             C-contiguous), and read-only: copy it to change it.
         """
         if indices is not None:
-            mask = self._legal(self._checked_games(indices, repeats=True))
+            mask = self._legal(checked_games(indices, self.num_games, repeats=True))
             mask.flags.writeable = False
             return mask.T
         if self._mask is None:
@@ -259,12 +260,12 @@ class Game:
         Raises:
             ValueError: an impossible viewer or index, or a table for other rules.
         """
-        games = None if indices is None else self._checked_games(indices, repeats=True)
+        games = None if indices is None else checked_games(indices, self.num_games, repeats=True)
         if table is None:
             table = self.observation
         elif table.rules != self.rules:
             raise ValueError(f"the observation table is one for {table.rules}; this game's rules are {self.rules}")
-        viewers = self._checked_viewers(viewer, self.num_games if games is None else games.size)
+        viewers = checked_viewers(viewer, self.num_games if games is None else games.size)
         if games is None and self.compiled:
             games = self._all
         return table.encode(self.state, viewers, games, self.compiled)
@@ -289,7 +290,7 @@ class Game:
 
     def copy(self, indices: ArrayLike | None = None) -> Game:
         """Return an independent ``Game`` of copies of all games, or of those in ``indices`` (repeats allowed)."""
-        games = self._all if indices is None else self._checked_games(indices, repeats=True)
+        games = self._all if indices is None else checked_games(indices, self.num_games, repeats=True)
         copied = self.__class__.__new__(self.__class__)
         copied._attach(
             self.rules, self.state.take(games), self.actions, self.observation, self.autoreset, self.compiled
@@ -341,13 +342,13 @@ class Game:
             ValueError: an impossible index, seed, position or size; nothing is changed then.
         """
         s = self.state
-        games = self._all if indices is None else self._checked_games(indices)
+        games = self._all if indices is None else checked_games(indices, self.num_games)
         if seed is None:
             seeds, episodes = s.seed[games], s.episode[games] + np.uint64(1)
         else:
             seeds, episodes = streams.seeds_for(seed, games.size), np.zeros(games.size, np.uint64)
         parsed = None if positions is None else positions_module.parse(self.rules, positions, games.size)
-        sizes = None if payoff_sizes is None else self._checked_payoff_sizes(payoff_sizes, games.size)
+        sizes = None if payoff_sizes is None else checked_payoff_sizes(payoff_sizes, games.size, self.rules)
         if parsed is not None and sizes is not None:
             raise ValueError("positions and payoff_sizes exclude each other: a position has its own pay-off piles")
         s.seed[games] = seeds
@@ -400,8 +401,8 @@ class Game:
             ValueError: an action that is not legal (the first one is named, with its game and what is legal there), or
                 arguments of a wrong shape or type; nothing is changed then.
         """
-        games = self._all if indices is None else self._checked_games(indices)
-        chosen = self._checked_actions(actions, games.size)
+        games = self._all if indices is None else checked_games(indices, self.num_games)
+        chosen = checked_actions(actions, games.size)
         s = self.state
         live = ~s.over[games]
         if np.count_nonzero(live) < live.size:
@@ -506,7 +507,7 @@ class Game:
         Raises:
             ValueError: an impossible index.
         """
-        games = self._checked_games(indices)
+        games = checked_games(indices, self.num_games)
         games = games[~self.state.over[games]]
         if self.autoreset:
             self._clear_result(games)
@@ -514,55 +515,6 @@ class Game:
         self._settle(games)
 
     # Checks
-
-    def _checked_games(self, indices: ArrayLike, *, repeats: bool = False) -> Index:
-        games = np.asarray(indices)
-        if games.size == 0:
-            games = games.astype(np.intp)
-        if games.ndim != 1 or games.dtype.kind not in "iu":
-            raise ValueError(
-                f"indices must be integers of shape (k,), got {games.dtype} of shape {games.shape}: {indices!r}"
-            )
-        wrong = (games < 0) | (games >= self.num_games)
-        if wrong.any():
-            raise ValueError(f"game {games[wrong][0]} does not exist; games are 0 to {self.num_games - 1}")
-        games = games.astype(np.intp)
-        if not repeats:
-            ordered = np.sort(games)
-            twice = ordered[1:] == ordered[:-1]
-            if twice.any():
-                raise ValueError(f"game {ordered[1:][twice][0]} is named twice in indices")
-        return games
-
-    def _checked_actions(self, actions: ArrayLike, count: int) -> Index:
-        chosen = np.asarray(actions)
-        if chosen.size == 0:
-            chosen = chosen.astype(np.intp)
-        if chosen.dtype.kind not in "iu" or chosen.shape != (count,):
-            raise ValueError(
-                f"actions must be integers of shape ({count},), got {chosen.dtype} of shape {chosen.shape}: {actions!r}"
-            )
-        return chosen.astype(np.intp)
-
-    @staticmethod
-    def _checked_viewers(viewer: ArrayLike | None, count: int) -> int | Bytes | None:
-        if viewer is None or (type(viewer) is int and viewer in (0, 1)):
-            return viewer
-        seats = np.asarray(viewer)
-        if seats.dtype.kind not in "iu" or seats.shape not in ((), (count,)) or np.any(seats.astype(np.uintp) > 1):
-            raise ValueError(f"viewer={viewer!r} is not allowed; it is 0, 1, one of these for each game, or None")
-        return int(seats) if seats.ndim == 0 else seats.astype(np.uint8)
-
-    def _checked_payoff_sizes(self, sizes: ArrayLike, count: int) -> Index:
-        if self.rules.match_points is not None:
-            raise ValueError("payoff_sizes need single games: rules.match_points must be None")
-        given, most = np.asarray(sizes), self.rules.payoff_size
-        if given.dtype.kind not in "iu" or given.shape not in ((), (count,)):
-            raise ValueError(f"payoff_sizes must be integers, one or {count}, got {given.dtype} of shape {given.shape}")
-        wrong = (given < 1) | (given > most)
-        if wrong.any():
-            raise ValueError(f"payoff_sizes={given[wrong][0]} is not allowed; a size is from 1 to {most}")
-        return np.broadcast_to(given.astype(np.intp), (count,))
 
     def _check_legal(self, games: Index, chosen: Index) -> None:
         if self._mask is None and games.size < self.num_games:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spite_env import streams
+from spite_env.arguments import checked_actions
 from spite_env.curriculum import Dealer
 from spite_env.game import Game
 from spite_env.policies import Policy, PriorityPolicy, is_legal, make_policy, move, policy_name
@@ -219,7 +220,7 @@ class SeatGames:
         """
         self._check_ready()
         game = self.game
-        chosen = game._checked_actions(actions, game.num_games)
+        chosen = checked_actions(actions, game.num_games)
         legal = is_legal(game.legal_actions(), chosen)
         are_legal = np.count_nonzero(legal) == legal.size
         kings = self._are_kings(chosen if are_legal else np.where(legal, chosen, game.actions.end_turn))
