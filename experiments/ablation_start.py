@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from experiments.options import from_on
 from experiments.reporting import machine, write_results
 from experiments.train_ppo import Settings, train
 from spite_env import Rules
@@ -67,10 +68,10 @@ def row(variant: str, seed: int, result: DuelResult) -> dict[str, str]:
 def main() -> None:
     """Train and judge all variants, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=200_000, help="the learner's decisions in each training")
-    parser.add_argument("--seeds", type=int, default=2, help="trainings of each variant")
-    parser.add_argument("--games", type=int, default=1000, help="games of each duel")
-    parser.add_argument("--short", type=int, default=5, help="size of the pay-off piles in the short game")
+    parser.add_argument("--steps", type=from_on(1), default=200_000, help="the learner's decisions in each training")
+    parser.add_argument("--seeds", type=from_on(1), default=2, help="trainings of each variant")
+    parser.add_argument("--games", type=from_on(2), default=1000, help="games of each duel")
+    parser.add_argument("--short", type=from_on(1), default=5, help="size of the pay-off piles in the short game")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the table goes, without an ending")
     options = parser.parse_args()
 

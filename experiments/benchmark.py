@@ -20,6 +20,7 @@ import numpy as np
 
 from experiments import peers, players
 from experiments.measuring import Player, Remote, Subject, UnavailableError, measure, pin_to_one_core, timed
+from experiments.options import from_on
 from experiments.reporting import machine, write_results
 from spite_env.heatmap import check_matplotlib
 
@@ -124,8 +125,10 @@ def draw_subjects(path: Path, rows: list[dict[str, str]], rates: Rates) -> None:
 def main() -> None:
     """Measure every subject, and write the table and the plots."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="about how long each subject plays in each repeat")
+    parser.add_argument("--repeats", type=from_on(1), default=5)
+    parser.add_argument(
+        "--seconds", type=from_on(1e-6), default=1.0, help="about how long each subject plays in each repeat"
+    )
     parser.add_argument("--peers", default=".venv-peers/bin/python", help="a Python that has the other libraries")
     parser.add_argument(
         "--out", type=Path, default=Path("runs/benchmark"), help="where the files go, without an ending"

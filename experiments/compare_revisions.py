@@ -24,6 +24,7 @@ import numpy as np
 
 from experiments import players
 from experiments.measuring import ROOT, Remote, UnavailableError, measure, pin_to_one_core
+from experiments.options import from_on
 from experiments.reporting import machine, write_results
 
 SUBJECTS = ("core, batch 1", "core, batch 256", "core, batch 4096", "AEC raw_env", "Gymnasium, batch 1024")
@@ -79,8 +80,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", nargs="?", help="a revision, as git names it")
     parser.add_argument("head", nargs="?", help="another; default: the working tree")
-    parser.add_argument("--pairs", type=int, default=11)
-    parser.add_argument("--seconds", type=float, default=0.5, help="about how long each subject plays in each turn")
+    parser.add_argument("--pairs", type=from_on(1), default=11)
+    parser.add_argument(
+        "--seconds", type=from_on(1e-6), default=0.5, help="about how long each subject plays in each turn"
+    )
     parser.add_argument("--out", default="runs/compare_revisions", help="where the .json and .md files go")
     options = parser.parse_args()
     if not options.base:

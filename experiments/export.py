@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from agents.network import About, Network, NetworkPolicy
+from experiments.options import from_on
 from experiments.ppo_selfplay import Agent, Args
 from experiments.reporting import write_duels
 from spite_env import Rules
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     parser.add_argument("--encoding", default="onehot", help="encoding of a .zip's observations (default onehot)")
     parser.add_argument("--side-depth", type=int, default=3, help="side-pile cards that these show (default 3)")
     parser.add_argument("--against", nargs="+", default=["greedy"], help="policies to duel with (default greedy)")
-    parser.add_argument("--games", type=int, default=4000, help="games of each duel (default 4000)")
+    parser.add_argument("--games", type=from_on(2), default=4000, help="games of each duel (default 4000)")
     parser.add_argument("--seed", type=int, default=3_000_000, help="seed of the duels (default 3000000)")
     args = parser.parse_args(arguments)
     for path, suffixes in ((args.source, (".pt", ".zip")), (args.target, (".npz",))):

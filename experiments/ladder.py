@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from agents import AGENTS
+from experiments.options import from_on
 from experiments.reporting import machine, write_results
 from spite_env import Rules
 from spite_env.arena import DuelResult
@@ -68,11 +69,11 @@ def main() -> None:
     parser.add_argument(
         "agents", nargs="*", metavar="AGENT", default=list(BUILT_IN), help="default: all that are built in"
     )
-    parser.add_argument("--pairs", type=int, default=2000, help="pairs of games of each two agents")
-    parser.add_argument("--slow-pairs", type=int, default=200, help=f"the same where {' or '.join(SLOW)} plays")
+    parser.add_argument("--pairs", type=from_on(1), default=2000, help="pairs of games of each two agents")
+    parser.add_argument("--slow-pairs", type=from_on(1), default=200, help=f"the same where {' or '.join(SLOW)} plays")
     parser.add_argument("--quick", action="store_true", help="a few pairs each, to see that everything works")
     parser.add_argument("--seed", type=int, default=3_000_000)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--workers", type=from_on(1), default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--results", type=Path, default=Path("runs/ladder.jsonl"), help="what has been played so far")
     parser.add_argument("--resume", action="store_true", help="don't play again what is in there")
     parser.add_argument("--heatmap", type=Path, metavar="FILE.png", help="draw the margins, too")

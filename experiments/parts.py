@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from experiments.measuring import pin_to_one_core
+from experiments.options import from_on
 from experiments.players import CorePlayer
 from experiments.reporting import machine, write_results
 from spite_env import Rules, random_legal_actions
@@ -59,8 +60,10 @@ def costs(batch: int, compiled: bool, seconds: float) -> dict[str, float]:
 def main() -> None:
     """Measure all parts in turns, and write the table of medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each batch and repeat (default: %(default)s)")
+    parser.add_argument("--repeats", type=from_on(1), default=7)
+    parser.add_argument(
+        "--seconds", type=from_on(1e-6), default=0.5, help="of each batch and repeat (default: %(default)s)"
+    )
     parser.add_argument("--out", default="runs/parts", help="where the .md and .json files go (default: %(default)s)")
     options = parser.parse_args()
     pin_to_one_core()

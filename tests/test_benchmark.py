@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
-from experiments import benchmark, compare_revisions, measuring, peers, players
+from experiments import benchmark, compare_revisions, ladder, measuring, parts, peers, players, solved
 from experiments.measuring import ROOT, Remote, Subject, UnavailableError
 from spite_env import Rules, spite_and_malice_v0
 
@@ -226,3 +226,15 @@ def test_a_missing_or_unknown_base(
     with pytest.raises(SystemExit):
         compare_revisions.main()
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", [benchmark, ladder, parts, solved])
+def test_options_out_of_range_are_refused(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    option = {benchmark: "--seconds", ladder: "--pairs", parts: "--repeats", solved: "--copies"}[script]
+    for wrong in ("0", "-3", "nan", "some"):
+        monkeypatch.setattr(sys, "argv", ["script", option, wrong])
+        with pytest.raises(SystemExit, match="2"):
+            script.main()
+        assert re.search(rf"{option}: '{wrong}' is not allowed; it is \S+ or more", capsys.readouterr().err)
