@@ -40,7 +40,7 @@ except Exception:  # not installed, or not in order: the core does without
     COMPILED = False
 
 
-def _inner(function: Any) -> Any:
+def inner(function: Any) -> Any:
     """Compile a function for others that call it."""
     return numba.njit(error_model="numpy")(function) if COMPILED else function
 
@@ -50,7 +50,7 @@ def _inlined(function: Any) -> Any:
     return numba.njit(error_model="numpy", forceinline=True)(function) if COMPILED else function
 
 
-def _entry(function: Any) -> Any:
+def entry(function: Any) -> Any:
     """Compile a function that Python calls."""
     if not COMPILED:
         return function
@@ -334,7 +334,7 @@ def step_alone(game: Game, action: int) -> None:
 _write_legal, _move, _refills, _must_return, _draw = map(_inlined, (write_legal, move, refills, must_return, draw))
 
 
-@_inner
+@inner
 def _mix(word: Any) -> Any:
     """Do what :func:`streams.mix` does, for one number."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -342,13 +342,13 @@ def _mix(word: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
-@_inner
+@inner
 def _combine(key: Any, value: Any) -> Any:
     """Do what :func:`streams.combine` does, for one key."""
     return _mix(_mix(key + GOLDEN) + np.uint64(value) * GOLDEN)
 
 
-@_inner
+@inner
 def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
     """Write cards in a random order, as :func:`streams.shuffle` does: sorted by random numbers that they ride on."""
     riders = np.empty(count, np.uint64)
@@ -374,7 +374,7 @@ def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
         shuffled[place] = ordered[place] & _LOW_BYTE
 
 
-@_inner
+@inner
 def _hide(cells: Cells, layout: Layout, tally: Bytes) -> None:
     """Do what :meth:`Game._hide` does."""
     for kind in range(layout.kinds):
@@ -386,7 +386,7 @@ def _hide(cells: Cells, layout: Layout, tally: Bytes) -> None:
         cells[layout.hidden + kind] += tally[kind]
 
 
-@_inner
+@inner
 def _put_under_stock(cells: Cells, layout: Layout, cards: Bytes, count: int) -> None:
     size = cells[layout.stock_size]
     for place in range(size - 1, -1, -1):
@@ -396,7 +396,7 @@ def _put_under_stock(cells: Cells, layout: Layout, cards: Bytes, count: int) -> 
     cells[layout.stock_size] = size + count
 
 
-@_inner
+@inner
 def _recycle(cells: Cells, layout: Layout, center: int, key: Any) -> None:
     """Do what :meth:`Game._recycle` does."""
     ranks, stock = layout.ranks, np.int64(cells[layout.stock_size])
@@ -424,7 +424,7 @@ def _recycle(cells: Cells, layout: Layout, center: int, key: Any) -> None:
     cells[layout.stock_size] = stock + ranks
 
 
-@_inner
+@inner
 def _return(cells: Cells, layout: Layout, key: Any) -> None:
     """Do what :meth:`Game._return` does."""
     count = np.int64(cells[layout.set_aside_size])
@@ -442,7 +442,7 @@ def _return(cells: Cells, layout: Layout, key: Any) -> None:
     _hide(cells, layout, tally)
 
 
-@_entry
+@entry
 def legal_actions(
     all_cells: Bytes, over: NDArray[np.bool_], numbers: NDArray[np.int64], games: Index, mask: Bytes
 ) -> None:
@@ -494,7 +494,7 @@ def legal_actions(
                 mask[action, place] = 0
 
 
-@_entry
+@entry
 def first_illegal(mask: Bytes, columns: Index, actions: Index) -> int:
     """Return the place of the first action that its column of a mask, uint8 ``(n, k)``, doesn't allow, or -1."""
     for place in range(actions.size):
@@ -504,7 +504,7 @@ def first_illegal(mask: Bytes, columns: Index, actions: Index) -> int:
     return -1
 
 
-@_inner
+@inner
 def _follow(games: Index) -> bool:
     """Return whether the games stand one after the other, so that their cells can be copied as one piece."""
     for place in range(games.size):  # noqa: SIM110 (Numba compiles no generators)
@@ -513,7 +513,7 @@ def _follow(games: Index) -> bool:
     return True
 
 
-@_inner
+@inner
 def _select(
     all_cells: Bytes, rows: tuple[int, int], games: Index, follow: bool, player: Bytes, to: Bytes, row: int
 ) -> None:
@@ -559,7 +559,7 @@ def _step(
     return left
 
 
-@_entry
+@entry
 def step(
     all_cells: Bytes,
     steps: NDArray[np.int32],
@@ -580,7 +580,7 @@ def step(
     return ended
 
 
-@_entry
+@entry
 def play_on(
     all_cells: Bytes,
     steps: NDArray[np.int32],
@@ -632,7 +632,7 @@ def play_on(
     return ended
 
 
-@_inner
+@inner
 def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int) -> Any:
     """Do what :meth:`Game._shuffle_keys` does."""
     occurrence = shuffles[game]
@@ -640,7 +640,7 @@ def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int) -> Any:
     return _combine(_combine(keys[game], _SHUFFLE), occurrence)
 
 
-@_entry
+@entry
 def start_streams(
     seeds: Words,
     episodes: Words,
@@ -655,7 +655,7 @@ def start_streams(
         shuffles[game] = 0
 
 
-@_entry
+@entry
 def deal(
     all_cells: Bytes,
     keys: Words,
@@ -711,7 +711,7 @@ def deal(
         cells[layout.stock_size] = stock
 
 
-@_entry
+@entry
 def random_legal_actions(mask: Bytes, uniform: NDArray[np.float64]) -> Index:
     """Do what :func:`spite_env.policies.random_legal_actions` does, for a mask uint8 ``(n, k)``."""
     num_actions, games = mask.shape
@@ -730,7 +730,7 @@ def random_legal_actions(mask: Bytes, uniform: NDArray[np.float64]) -> Index:
     return chosen.astype(np.intp)
 
 
-@_entry
+@entry
 def observe(
     all_cells: Bytes,
     numbers: NDArray[np.int64],
@@ -763,7 +763,7 @@ def observe(
             _copy_rows(natural, 0, block.size, encoded, 0, start)
 
 
-@_inner
+@inner
 def _observe_block(
     all_cells: Bytes, plan: Plan, sources: Index, side_rows: Index, viewers: Bytes, games: Index, natural: Bytes
 ) -> None:
@@ -791,7 +791,7 @@ def _observe_block(
                 natural[np.uintp(rest + card), np.uintp(place)] -= card > 0  # without a branch
 
 
-@_inner
+@inner
 def _write_one_hot(natural: Bytes, count: int, plan: Plan, digits: Index, encoded: Bytes, start: int) -> None:
     """Write cards as flags, numbers as binary digits, and tallies as they are."""
     kinds, cards = plan.kinds, plan.own_turn
@@ -815,7 +815,7 @@ def _write_one_hot(natural: Bytes, count: int, plan: Plan, digits: Index, encode
     _copy_rows(natural, plan.own_hand, count, encoded, feature, start)
 
 
-@_inner
+@inner
 def _copy_rows(natural: Bytes, first: int, count: int, encoded: Bytes, feature: int, start: int) -> None:
     """Copy all rows from ``first`` on to the features from ``feature`` on."""
     for row in range(first, natural.shape[0]):
