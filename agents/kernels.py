@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from spite_env.kernels import COMPILED, Cells, entry, inner
 from spite_env.observation import ObservationTable
 from spite_env.state import Bytes, Index
+from spite_env.streams import GOLDEN, Words
 
 if COMPILED:
     from numba.np.unsafe.ndarray import to_fixed_tuple
@@ -58,7 +59,7 @@ def view_of(table: ObservationTable) -> Numbers:
 
 
 def run(policy: Any, observation: Bytes, tables: tuple[Numbers, ...]) -> Index:
-    """Return the actions, int ``(n,)``, of an entry below that is given its tables, for observations ``(n, features)``."""
+    """Return the actions, int ``(n,)``, that an entry below chooses by its tables for ``(n, features)``."""
     actions = np.empty(len(observation), np.intp)
     policy(np.require(observation.T, np.uint8, ["C", "W"]), *tables, actions)  # Numba compiles anew for any other array
     return actions
@@ -90,13 +91,17 @@ def _clipped(values: Numbers, place: int) -> Any:
 
 
 @inner
-def _fitting_center(cells: Cells, view: View) -> int:
-    """Return the first centre pile that the pay-off card fits on, or -1."""
-    payoff = cells[view.own_payoff_top]
+def _fitting_center(cells: Cells, view: View, spared: int) -> int:
+    """Return the first centre pile that takes the pay-off card, rather one that doesn't open ``spared``; or -1."""
+    payoff, fitting = cells[view.own_payoff_top], -1
     for center in range(view.centers):
-        if payoff == view.kinds or cells[view.center_height + center] + 1 == payoff:
-            return center
-    return -1
+        height = cells[view.center_height + center]
+        if payoff == view.kinds or height + 1 == payoff:
+            if height + 2 != spared:
+                return center
+            if fitting < 0:
+                fitting = center
+    return fitting
 
 
 @inner
@@ -145,7 +150,7 @@ def playout(
     num_sources = view.sides + 3
     for game in range(actions.size):
         cells = natural[:, game]
-        center = _fitting_center(cells, view)
+        center = _fitting_center(cells, view, 0)
         if center >= 0:
             actions[game] = center * num_sources
             continue
@@ -203,3 +208,305 @@ def _standing(cells: Cells, view: View, played: int, own: Numbers, opponent: Num
             height = (height + 1) % view.ranks
         best, worst = max(best, own[height]), min(worst, opponent[height])
     return best + worst
+
+
+class ExpertWeights(NamedTuple):
+    """What ``expert`` values besides the opponent's gap and discards, and the bounds of its search, see there."""
+
+    hand_card: int
+    short_stock: int
+    short_stock_hand_card: int
+    empty_hand: int
+    king: int
+    most_kings: int
+    bury_needed: int
+    keep_needed: int
+    duplicate: int
+    goal: int
+    goal_king: int
+    width: int
+
+
+class _Tables(NamedTuple):
+    """What the search of a turn is given, and what it works out of a game's observation."""
+
+    card_set: Numbers
+    needed: Numbers
+    card_key: Words
+    height_key: Words
+    opponent_gap_worth: Numbers
+    below: Numbers  #: the ranks from each card of each side pile on
+    side_key: Words  #: a word for the cards from each of these on
+    opponent_gap: Numbers  #: how many ranks the opponent lacks, by the height of a centre pile; -1: not counted yet
+    at: Numbers  #: places in the opponent's side piles
+
+
+_EXPERT_SIZE = len(ExpertWeights._fields)
+
+# What a position within a turn holds, one row of numbers: then follow the heights of the centre piles, and how many
+# cards are gone from each side pile.
+_FIRST, _KINGS, _HELD, _HAND, _WILDS, _VALUE, _HEIGHTS = range(7)
+
+_LOW_24 = np.uint64(0xFFFFFF)
+
+
+@inner
+def _side_card(cells: Cells, view: View, first: int, side: int, place: int) -> Any:
+    return cells[first + side * view.depths + place] if place < view.depths else np.uint8(0)
+
+
+@inner
+def _open_gap(cells: Cells, view: View, at: Numbers, height: int) -> int:
+    """Do what ``ExpertPolicy._open_gap`` does, for one height."""
+    payoff, gap = cells[view.opponent_payoff_top], 0
+    if payoff == view.kinds:
+        return 0
+    at[:] = 0
+    for played in range(view.ranks):
+        need = (height + played) % view.ranks + 1
+        if need == payoff:
+            break
+        if not _uncover(cells, view, at, need) and not _uncover(cells, view, at, view.kinds):
+            gap += 1
+    return gap
+
+
+@inner
+def _uncover(cells: Cells, view: View, at: Numbers, card: int) -> bool:
+    """Take a card off all of the opponent's side piles on which it is the top; return whether there is one."""
+    found = False
+    for side in range(view.sides):
+        if _side_card(cells, view, view.opponent_side_cards, side, at[side]) == card:
+            at[side] += 1
+            found = True
+    return found
+
+
+@inner
+def _least_opponent_gap(node: Numbers, cells: Cells, view: View, tables: _Tables) -> Any:
+    """Return how many ranks the opponent lacks on the centre pile where it lacks fewest."""
+    least = view.ranks
+    for center in range(view.centers):
+        height = node[_HEIGHTS + center]
+        if tables.opponent_gap[height] < 0:
+            tables.opponent_gap[height] = _open_gap(cells, view, tables.at, height)
+        least = min(least, tables.opponent_gap[height])
+    return least
+
+
+@inner
+def _start(cells: Cells, view: View, root: Numbers, tables: _Tables) -> None:
+    """Write the position before the turn's plays, and what is to know of the game's side piles."""
+    root[:] = 0
+    root[_FIRST] = -1
+    for kind in range(view.kinds):
+        held = int(cells[view.own_hand + kind])
+        root[_HELD] += held
+        if kind < view.ranks:
+            root[_HAND] |= min(held, 15) << 4 * kind
+        else:
+            root[_WILDS] = held
+    for center in range(view.centers):
+        root[_HEIGHTS + center] = cells[view.center_height + center]
+    for side in range(view.sides):
+        below, key = 0, np.uint64(0)
+        for place in range(view.depths, -1, -1):
+            card = _side_card(cells, view, view.own_side_cards, side, place)
+            below |= tables.card_set[card]
+            key = key * GOLDEN + tables.card_key[card]
+            tables.below[side, place] = below
+            tables.side_key[side, place] = key ^ key >> np.uint64(31)
+    tables.opponent_gap[:] = -1
+
+
+@inner
+def _evaluate(node: Numbers, cells: Cells, view: View, weights: ExpertWeights, tables: _Tables, hand_card: int) -> Any:
+    """Write what a position is worth, and return how many ranks below the pay-off card are nowhere at hand."""
+    payoff, at_hand, gap, goal = cells[view.own_payoff_top], node[_HAND], view.ranks, False
+    for side in range(view.sides):
+        at_hand |= tables.below[side, node[_HEIGHTS + view.centers + side]]
+    at_hand |= at_hand >> 1
+    at_hand |= at_hand >> 2
+    for center in range(view.centers):
+        height = node[_HEIGHTS + center]
+        goal |= height + 1 == payoff
+        gap = min(gap, _size(tables.needed[height, payoff] & ~at_hand))
+    value = hand_card * node[_HELD]
+    value += _clipped(tables.opponent_gap_worth, _least_opponent_gap(node, cells, view, tables))
+    value += weights.empty_hand if node[_HELD] == 0 else 0
+    value += weights.goal - weights.goal_king * node[_KINGS] if goal else weights.king * node[_KINGS]
+    node[_VALUE] = value
+    return gap
+
+
+@inner
+def _key_after(key: Any, node: Numbers, center: int, source: int, view: View, tables: _Tables) -> Any:
+    """Return the word for the position after a play."""
+    height = node[_HEIGHTS + center]
+    key += tables.height_key[(height + 1) % view.ranks] - tables.height_key[height]
+    if source < view.sides:
+        place = node[_HEIGHTS + view.centers + source]
+        return key + tables.side_key[source, place + 1] - tables.side_key[source, place]
+    return key + tables.card_key[height + 1 if source == view.sides else view.kinds]
+
+
+@inner
+def _play(node: Numbers, cells: Cells, view: View, center: int, source: int) -> None:
+    """Make a play."""
+    height = node[_HEIGHTS + center]
+    node[_HEIGHTS + center] = (height + 1) % view.ranks
+    if node[_FIRST] < 0:
+        node[_FIRST] = center * (view.sides + 3) + source + 1
+    if source < view.sides:
+        place = _HEIGHTS + view.centers + source
+        node[_KINGS] += _side_card(cells, view, view.own_side_cards, source, node[place]) == view.kinds
+        node[place] += 1
+        return
+    node[_HELD] -= 1
+    if source == view.sides:
+        node[_HAND] -= 1 << 4 * height
+    else:
+        node[_WILDS] -= 1
+        node[_KINGS] += 1
+
+
+@inner
+def _plays(node: Numbers, cells: Cells, view: View, most_kings: int, center: int, source: int) -> bool:
+    """Return whether a play is legal and worth a look."""
+    height = node[_HEIGHTS + center]
+    if source == view.sides:
+        return node[_HAND] >> 4 * height & 15 > 0
+    if source < view.sides:
+        top = _side_card(cells, view, view.own_side_cards, source, node[_HEIGHTS + view.centers + source])
+        if top != view.kinds:
+            return top == height + 1
+    elif node[_WILDS] == 0:
+        return False
+    return node[_KINGS] < most_kings
+
+
+@inner
+def _may_better(node: Numbers, worth: int, weights: ExpertWeights) -> bool:
+    """Return whether to go on from a position: one that reaches the pay-off card is only bettered by fewer kings."""
+    if node[_VALUE] >= weights.goal // 2:
+        return False
+    return worth < weights.goal - weights.goal_king * node[_KINGS] - weights.goal_king // 2
+
+
+@inner
+def _is_repeated(node: Numbers, center: int) -> bool:
+    """Return whether an earlier centre pile is as high."""
+    for other in range(center):  # noqa: SIM110 (Numba compiles no generators)
+        if node[_HEIGHTS + other] == node[_HEIGHTS + center]:
+            return True
+    return False
+
+
+@inner
+def _best_play(
+    cells: Cells,
+    view: View,
+    weights: ExpertWeights,
+    tables: _Tables,
+    nodes: NDArray[np.int64],
+    keys: Words,
+    marks: Words,
+) -> int:
+    """Do what ``ExpertPolicy._plays`` does where the pay-off card doesn't fit."""
+    most_kings = int(cells[view.own_hand + view.ranks])
+    for place in range(view.own_side_cards, view.own_side_cards + view.sides * view.depths):
+        most_kings += cells[place] == view.kinds
+    if cells[view.own_payoff_size] > 1:
+        most_kings = min(most_kings, weights.most_kings)
+    stock = int(cells[view.stock_size]) + int(cells[view.set_aside_size])
+    hand_card = weights.short_stock_hand_card if stock <= weights.short_stock else weights.hand_card
+
+    root = nodes[0, 0]
+    keys[0, 0] = 0
+    _start(cells, view, root, tables)
+    _evaluate(root, cells, view, weights, tables, hand_card)
+    at_risk = _least_opponent_gap(root, cells, view, tables) <= 1
+    chosen, best, count, now = -1, root[_VALUE], 1, 0
+    while count > 0:
+        # A mark is 40 bits of the position's key, by which they are sorted, and 24 that tell how it came about.
+        found, worth = 0, best
+        for row in range(count):
+            node = nodes[now, row]
+            if _may_better(node, worth, weights):
+                for center in range(view.centers):
+                    if _is_repeated(node, center):
+                        continue
+                    for source in range(view.sides + 2):
+                        if _plays(node, cells, view, most_kings, center, source):
+                            key = _key_after(keys[now, row], node, center, source, view, tables)
+                            way = (center * (view.sides + 2) + source) * weights.width + row
+                            marks[found] = key & ~_LOW_24 | np.uint64(way)
+                            found += 1
+        marks[:found].sort()
+        before, now, count = now, 1 - now, 0
+        for number in range(found):
+            if number > 0 and marks[number] ^ marks[number - 1] <= _LOW_24:
+                continue  # the same position
+            way = int(marks[number] & _LOW_24)
+            row, play = way % weights.width, way // weights.width
+            center, source = play // (view.sides + 2), play % (view.sides + 2)
+            node, parent = nodes[now, count], nodes[before, row]
+            node[:] = parent
+            keys[now, count] = _key_after(keys[before, row], node, center, source, view, tables)
+            _play(node, cells, view, center, source)
+            gap = _evaluate(node, cells, view, weights, tables, hand_card)
+            # A king is for the pay-off card, or one of them to deny the opponent its own.
+            kings = node[_KINGS]
+            if kings > 0 and kings + gap > most_kings and not (at_risk and kings == 1):
+                continue
+            if node[_VALUE] > best:
+                chosen, best = node[_FIRST], node[_VALUE]
+            count = min(count + 1, weights.width)
+    return chosen
+
+
+@entry
+def expert(
+    natural: Bytes,
+    view_numbers: Numbers,
+    weight_numbers: Numbers,
+    card_set: Numbers,
+    needed: Numbers,
+    discard_value: Numbers,
+    opponent_gap_worth: Numbers,
+    card_key: Words,
+    height_key: Words,
+    actions: Index,
+) -> None:
+    """Write what :class:`~agents.expert.ExpertPolicy` does in games, of which it sees ``(features, games)``."""
+    view = View(*to_fixed_tuple(view_numbers, _VIEW_SIZE))
+    weights = ExpertWeights(*to_fixed_tuple(weight_numbers, _EXPERT_SIZE))
+    tables = _Tables(
+        card_set,
+        needed,
+        card_key,
+        height_key,
+        opponent_gap_worth,
+        np.empty((view.sides, view.depths + 1), np.int64),
+        np.empty((view.sides, view.depths + 1), np.uint64),
+        np.empty(view.ranks, np.int64),
+        np.empty(view.sides, np.int64),
+    )
+    nodes = np.empty((2, weights.width + 1, _HEIGHTS + view.centers + view.sides), np.int64)
+    keys = np.empty((2, weights.width + 1), np.uint64)
+    marks = np.empty(weights.width * min(view.centers, view.ranks) * (view.sides + 2), np.uint64)
+    for game in range(actions.size):
+        cells = natural[:, game]
+        center = _fitting_center(cells, view, cells[view.opponent_payoff_top])
+        action = center * (view.sides + 3)
+        if center < 0:
+            action = _best_play(cells, view, weights, tables, nodes, keys, marks)
+        if action < 0:
+            # The ranks that the pay-off card waits for, where they are fewest.
+            wanted, fewest = 0, 16
+            for center in range(view.centers):
+                lacking = needed[cells[view.center_height + center], cells[view.own_payoff_top]]
+                if _size(lacking) < fewest:
+                    wanted, fewest = lacking, _size(lacking)
+            action = _discard(cells, view, wanted, weights, card_set, discard_value)
+        actions[game] = action

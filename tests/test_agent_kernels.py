@@ -16,7 +16,7 @@ from spite_env.policies import decide, make_policy
 
 pytestmark = pytest.mark.skipif(not acceleration.kernels().COMPILED, reason="no Numba")
 
-EVERY_POLICY = pytest.mark.parametrize("name", ["playout"])
+EVERY_POLICY = pytest.mark.parametrize("name", ["expert", "playout"])
 
 
 def ready(name: str, rules: Rules, compiled: bool | None) -> Policy:
