@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spite_env.kernels import COMPILED, Cells, entry, inner
+from spite_env.kernels import COMPILED, Cells, entry, inlined
 from spite_env.observation import ObservationTable
 from spite_env.state import Bytes, Index
 from spite_env.streams import GOLDEN, Words
@@ -26,6 +26,7 @@ Numbers = NDArray[np.int64]
 
 _LOW_BITS = 0x1111_1111_1111
 _NOTHING = -(2**62)
+_BLOCK = 64  # games
 
 
 class View(NamedTuple):
@@ -79,18 +80,32 @@ class PlayoutWeights(NamedTuple):
 _VIEW_SIZE, _PLAYOUT_SIZE = len(View._fields), len(PlayoutWeights._fields)
 
 
-@inner
+@inlined
 def _size(ranks: int) -> int:
     """Return how many ranks are in a set."""
     return ((ranks & _LOW_BITS) * _LOW_BITS >> 44) & 15
 
 
-@inner
+@inlined
+def _raised(height: int, view: View) -> int:
+    """Return the height of a centre pile after a play: a completed one is cleared."""
+    return height + 1 if height + 1 < view.ranks else 0
+
+
+@inlined
 def _clipped(values: Numbers, place: int) -> Any:
     return values[min(place, values.size - 1)]
 
 
-@inner
+@inlined
+def _look(natural: Bytes, first: int, seen: Bytes) -> None:
+    """Copy what the policies read of some games, game by game: so it lies close together in a processor's cache."""
+    for feature in range(seen.shape[1]):
+        for place in range(min(seen.shape[0], natural.shape[1] - first)):
+            seen[place, feature] = natural[feature, first + place]
+
+
+@inlined
 def _fitting_center(cells: Cells, view: View, spared: int) -> int:
     """Return the first centre pile that takes the pay-off card, rather one that doesn't open ``spared``; or -1."""
     payoff, fitting = cells[view.own_payoff_top], -1
@@ -104,7 +119,7 @@ def _fitting_center(cells: Cells, view: View, spared: int) -> int:
     return fitting
 
 
-@inner
+@inlined
 def _discard(cells: Cells, view: View, wanted: int, weights: Any, card_set: Numbers, values: Numbers) -> int:
     """Return the best discard, or ``end_turn`` where the hand is empty."""
     num_plays = view.centers * (view.sides + 3)
@@ -124,7 +139,7 @@ def _discard(cells: Cells, view: View, wanted: int, weights: Any, card_set: Numb
     return chosen
 
 
-@inner
+@inlined
 def _gaps(needed: Numbers, payoff: int, at_hand: int, worth: Numbers, to: Numbers) -> None:
     """Write what it is worth to a player to lack as many ranks below the pay-off card, by the height of a pile."""
     for height in range(to.size):
@@ -148,8 +163,11 @@ def playout(
     weights = PlayoutWeights(*to_fixed_tuple(weight_numbers, _PLAYOUT_SIZE))
     own, opponent = np.empty(view.ranks, np.int64), np.empty(view.ranks, np.int64)
     num_sources = view.sides + 3
+    seen = np.empty((_BLOCK, view.own_hand + view.kinds), np.uint8)
     for game in range(actions.size):
-        cells = natural[:, game]
+        if game % _BLOCK == 0:
+            _look(natural, game, seen)
+        cells = seen[game % _BLOCK]
         center = _fitting_center(cells, view, 0)
         if center >= 0:
             actions[game] = center * num_sources
@@ -198,14 +216,14 @@ def playout(
             actions[game] = center * num_sources + source
 
 
-@inner
+@inlined
 def _standing(cells: Cells, view: View, played: int, own: Numbers, opponent: Numbers) -> Any:
     """Return what the gaps of both players are worth once a card is on the centre pile ``played`` (-1: none)."""
     best, worst = _NOTHING, -_NOTHING
     for center in range(view.centers):
         height = cells[view.center_height + center]
         if center == played:
-            height = (height + 1) % view.ranks
+            height = _raised(height, view)
         best, worst = max(best, own[height]), min(worst, opponent[height])
     return best + worst
 
@@ -250,39 +268,47 @@ _FIRST, _KINGS, _HELD, _HAND, _WILDS, _VALUE, _HEIGHTS = range(7)
 _LOW_24 = np.uint64(0xFFFFFF)
 
 
-@inner
+@inlined
 def _side_card(cells: Cells, view: View, first: int, side: int, place: int) -> Any:
     return cells[first + side * view.depths + place] if place < view.depths else np.uint8(0)
 
 
-@inner
+@inlined
 def _open_gap(cells: Cells, view: View, at: Numbers, height: int) -> int:
     """Do what ``ExpertPolicy._open_gap`` does, for one height."""
     payoff, gap = cells[view.opponent_payoff_top], 0
     if payoff == view.kinds:
         return 0
     at[:] = 0
-    for played in range(view.ranks):
-        need = (height + played) % view.ranks + 1
+    tops = _take(cells, view, at, -1)
+    for _ in range(view.ranks):
+        need = height + 1
         if need == payoff:
             break
-        if not _uncover(cells, view, at, need) and not _uncover(cells, view, at, view.kinds):
+        if tops >> need & 1:
+            tops = _take(cells, view, at, need)
+        elif tops >> view.kinds & 1:
+            tops = _take(cells, view, at, view.kinds)
+        else:
             gap += 1
+        height = _raised(height, view)
     return gap
 
 
-@inner
-def _uncover(cells: Cells, view: View, at: Numbers, card: int) -> bool:
-    """Take a card off all of the opponent's side piles on which it is the top; return whether there is one."""
-    found = False
+@inlined
+def _take(cells: Cells, view: View, at: Numbers, card: int) -> int:
+    """Take a card off all of the opponent's side piles on which it is the top; return the tops, a bit for each card."""
+    tops = 0
     for side in range(view.sides):
-        if _side_card(cells, view, view.opponent_side_cards, side, at[side]) == card:
+        top = _side_card(cells, view, view.opponent_side_cards, side, at[side])
+        if top == card:
             at[side] += 1
-            found = True
-    return found
+            top = _side_card(cells, view, view.opponent_side_cards, side, at[side])
+        tops |= 1 << top
+    return tops
 
 
-@inner
+@inlined
 def _least_opponent_gap(node: Numbers, cells: Cells, view: View, tables: _Tables) -> Any:
     """Return how many ranks the opponent lacks on the centre pile where it lacks fewest."""
     least = view.ranks
@@ -294,7 +320,7 @@ def _least_opponent_gap(node: Numbers, cells: Cells, view: View, tables: _Tables
     return least
 
 
-@inner
+@inlined
 def _start(cells: Cells, view: View, root: Numbers, tables: _Tables) -> None:
     """Write the position before the turn's plays, and what is to know of the game's side piles."""
     root[:] = 0
@@ -319,7 +345,7 @@ def _start(cells: Cells, view: View, root: Numbers, tables: _Tables) -> None:
     tables.opponent_gap[:] = -1
 
 
-@inner
+@inlined
 def _evaluate(node: Numbers, cells: Cells, view: View, weights: ExpertWeights, tables: _Tables, hand_card: int) -> Any:
     """Write what a position is worth, and return how many ranks below the pay-off card are nowhere at hand."""
     payoff, at_hand, gap, goal = cells[view.own_payoff_top], node[_HAND], view.ranks, False
@@ -339,22 +365,22 @@ def _evaluate(node: Numbers, cells: Cells, view: View, weights: ExpertWeights, t
     return gap
 
 
-@inner
+@inlined
 def _key_after(key: Any, node: Numbers, center: int, source: int, view: View, tables: _Tables) -> Any:
     """Return the word for the position after a play."""
     height = node[_HEIGHTS + center]
-    key += tables.height_key[(height + 1) % view.ranks] - tables.height_key[height]
+    key += tables.height_key[_raised(height, view)] - tables.height_key[height]
     if source < view.sides:
         place = node[_HEIGHTS + view.centers + source]
         return key + tables.side_key[source, place + 1] - tables.side_key[source, place]
     return key + tables.card_key[height + 1 if source == view.sides else view.kinds]
 
 
-@inner
+@inlined
 def _play(node: Numbers, cells: Cells, view: View, center: int, source: int) -> None:
     """Make a play."""
     height = node[_HEIGHTS + center]
-    node[_HEIGHTS + center] = (height + 1) % view.ranks
+    node[_HEIGHTS + center] = _raised(height, view)
     if node[_FIRST] < 0:
         node[_FIRST] = center * (view.sides + 3) + source + 1
     if source < view.sides:
@@ -370,7 +396,7 @@ def _play(node: Numbers, cells: Cells, view: View, center: int, source: int) -> 
         node[_KINGS] += 1
 
 
-@inner
+@inlined
 def _plays(node: Numbers, cells: Cells, view: View, most_kings: int, center: int, source: int) -> bool:
     """Return whether a play is legal and worth a look."""
     height = node[_HEIGHTS + center]
@@ -385,7 +411,7 @@ def _plays(node: Numbers, cells: Cells, view: View, most_kings: int, center: int
     return node[_KINGS] < most_kings
 
 
-@inner
+@inlined
 def _may_better(node: Numbers, worth: int, weights: ExpertWeights) -> bool:
     """Return whether to go on from a position: one that reaches the pay-off card is only bettered by fewer kings."""
     if node[_VALUE] >= weights.goal // 2:
@@ -393,7 +419,7 @@ def _may_better(node: Numbers, worth: int, weights: ExpertWeights) -> bool:
     return worth < weights.goal - weights.goal_king * node[_KINGS] - weights.goal_king // 2
 
 
-@inner
+@inlined
 def _is_repeated(node: Numbers, center: int) -> bool:
     """Return whether an earlier centre pile is as high."""
     for other in range(center):  # noqa: SIM110 (Numba compiles no generators)
@@ -402,7 +428,21 @@ def _is_repeated(node: Numbers, center: int) -> bool:
     return False
 
 
-@inner
+@inlined
+def _sort(words: Words, count: int) -> None:
+    """Sort the first words (by Shell's method: there are rarely more than a few)."""
+    gap = count
+    while gap > 1:
+        gap = max(5 * gap // 11, 1)
+        for place in range(gap, count):
+            word = words[place]
+            while place >= gap and words[place - gap] > word:
+                words[place] = words[place - gap]
+                place -= gap
+            words[place] = word
+
+
+@inlined
 def _best_play(
     cells: Cells,
     view: View,
@@ -442,7 +482,7 @@ def _best_play(
                             way = (center * (view.sides + 2) + source) * weights.width + row
                             marks[found] = key & ~_LOW_24 | np.uint64(way)
                             found += 1
-        marks[:found].sort()
+        _sort(marks, found)
         before, now, count = now, 1 - now, 0
         for number in range(found):
             if number > 0 and marks[number] ^ marks[number - 1] <= _LOW_24:
@@ -451,7 +491,8 @@ def _best_play(
             row, play = way % weights.width, way // weights.width
             center, source = play // (view.sides + 2), play % (view.sides + 2)
             node, parent = nodes[now, count], nodes[before, row]
-            node[:] = parent
+            for field in range(node.size):
+                node[field] = parent[field]
             keys[now, count] = _key_after(keys[before, row], node, center, source, view, tables)
             _play(node, cells, view, center, source)
             gap = _evaluate(node, cells, view, weights, tables, hand_card)
@@ -495,8 +536,11 @@ def expert(
     nodes = np.empty((2, weights.width + 1, _HEIGHTS + view.centers + view.sides), np.int64)
     keys = np.empty((2, weights.width + 1), np.uint64)
     marks = np.empty(weights.width * min(view.centers, view.ranks) * (view.sides + 2), np.uint64)
+    seen = np.empty((_BLOCK, view.own_hand + view.kinds), np.uint8)
     for game in range(actions.size):
-        cells = natural[:, game]
+        if game % _BLOCK == 0:
+            _look(natural, game, seen)
+        cells = seen[game % _BLOCK]
         center = _fitting_center(cells, view, cells[view.opponent_payoff_top])
         action = center * (view.sides + 3)
         if center < 0:

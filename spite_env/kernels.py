@@ -45,7 +45,7 @@ def inner(function: Any) -> Any:
     return numba.njit(error_model="numpy")(function) if COMPILED else function
 
 
-def _inlined(function: Any) -> Any:
+def inlined(function: Any) -> Any:
     """Compile a function into others that call it: handing over a layout would take longer than what it does."""
     return numba.njit(error_model="numpy", forceinline=True)(function) if COMPILED else function
 
@@ -195,7 +195,7 @@ def plan_of(table: ObservationTable) -> tuple[NDArray[np.int64], Index, Index, I
 _LAYOUT_SIZE, _PLAN_SIZE = len(Layout._fields), len(Plan._fields)
 
 
-@_inlined
+@inlined
 def _unpacked(layout: NDArray[np.int64]) -> Layout:
     """Return a layout from its numbers: an array is quick to hand over, a tuple of so many is not."""
     return Layout(*to_fixed_tuple(layout, _LAYOUT_SIZE))
@@ -331,7 +331,7 @@ def step_alone(game: Game, action: int) -> None:
         game._end(game._all, NO_WINNER, truncated=True)
 
 
-_write_legal, _move, _refills, _must_return, _draw = map(_inlined, (write_legal, move, refills, must_return, draw))
+_write_legal, _move, _refills, _must_return, _draw = map(inlined, (write_legal, move, refills, must_return, draw))
 
 
 @inner
@@ -531,7 +531,7 @@ def _select(
             to[row, place] = one if player[place] else zero
 
 
-@_inlined
+@inlined
 def _step(
     all_cells: Bytes,
     steps: NDArray[np.int32],
