@@ -187,15 +187,15 @@ class SearchPolicy(GuidedPolicy):
     def _play_out(self, game: Game, actions: Actions, bar: Any) -> Values:
         """Make these moves, play on, and return the values for those who were to move."""
         viewer = game.state.player.copy()
-        live, mover = np.arange(game.num_games), viewer
-        turn = np.zeros(game.num_games, np.intp)
+        live, turn, mover = np.arange(game.num_games), np.zeros(game.num_games, np.intp), viewer
         game.step(actions)
         while live.size:
-            turn[live] += game.state.player[live] != mover
-            going = live[~game.state.over[live] & (turn[live] < self.turns)]
-            bar.update(live.size - going.size)
-            live, mover = going, game.state.player[going]
-            first = turn[live] == 0
+            player = game.state.player[live]
+            turn += player != mover
+            going = ~game.state.over[live] & (turn < self.turns)
+            bar.update(live.size - np.count_nonzero(going))
+            live, turn, mover = live[going], turn[going], player[going]
+            first = turn == 0
             for policy, which in ((self._finish, first), (self._rollout, ~first)):
                 if which.any():
                     move(policy, "rollout", game, live[which])
