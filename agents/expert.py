@@ -7,14 +7,16 @@ Where no play is worth it, it discards.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.ranks import lacking_ranks
+from agents.ranks import rank_words
 from spite_env import streams
+from spite_env.acceleration import runs_compiled
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.policies import Actions, Mask
@@ -126,7 +128,12 @@ class ExpertPolicy:
 
     Args:
         weights: What it values.
+
+    Attributes:
+        compiled: Whether it runs compiled; None: where Numba is installed. The actions are the same.
     """
+
+    compiled: bool | None = None
 
     def __init__(self, weights: Weights | None = None) -> None:
         self.weights = Weights() if weights is None else weights
@@ -136,19 +143,58 @@ class ExpertPolicy:
         self.rules = rules
         self.actions = ActionTable(rules)
         self.observation_table = ObservationTable(rules, "compact", min(DEPTH, rules.num_cards))
-        rank = np.arange(1, rules.kinds)[:, None, None]
-        self._rank_set = np.array([0, *(0xF << 4 * rank for rank in range(rules.ranks)), 0], np.uint64)
-        self._needed = np.bitwise_or.reduce(self._rank_set[rank * lacking_ranks(rules)], axis=0)
+        self._rank_set, self._needed = (words.astype(np.uint64) for words in rank_words(rules))
         keys = streams.words(np.zeros(1, np.uint64), rules.kinds + 1 + rules.ranks)[0]
         self._card_key, self._height_key = keys[: rules.kinds + 1], keys[rules.kinds + 1 :]
+        self._discard_value = self._discards()
+        self._tables = self._compiled_tables()
+
+    def _discards(self) -> Array:
+        """Return what it is worth to lay a card on a top, int ``(kinds, kinds + 1)``; top 0 is an empty pile."""
+        w, kinds = self.weights, self.rules.kinds
+        card, top = np.arange(1, kinds + 1)[:, None], np.arange(kinds + 1)
+        step = top - card
+        value = np.where(step > 0, w.down[0] + w.down[1] * (step - 1), w.bury[0] - w.bury[1] * (step + 1))
+        value[step == 1] = w.step_down
+        value[step == 0] = w.same
+        value[:, 0] = w.empty
+        value[:, kinds] = w.bury_king
+        value[-1] += w.discard_king
+        return value
+
+    def _compiled_tables(self) -> tuple[Array, ...]:
+        from agents import kernels  # imports Numba
+
+        w, rules = self.weights, self.rules
+        weights = kernels.ExpertWeights(
+            hand_card=w.hand_card,
+            short_stock=math.floor(w.short_stock * rules.num_cards),
+            short_stock_hand_card=w.short_stock_hand_card,
+            empty_hand=w.refilled_hand if rules.refill_mid_turn else w.empty_hand,
+            king=w.king,
+            most_kings=w.most_kings,
+            bury_needed=w.bury_needed,
+            keep_needed=w.keep_needed,
+            duplicate=w.duplicate,
+            goal=GOAL,
+            goal_king=GOAL_KING,
+            width=WIDTH,
+        )
+        numbers = kernels.view_of(self.observation_table), np.array(weights)
+        tables = (*rank_words(rules), self._discard_value, np.array(w.opponent_gap))
+        return *numbers, *tables, self._card_key, self._height_key
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
+        if runs_compiled(self.compiled):
+            from agents import kernels
+
+            return kernels.run(kernels.expert, observation, self._tables)
         view = self._read(observation)
         chosen = self._plays(view)
         passing = np.flatnonzero(chosen < 0)
         if passing.size:
-            chosen[passing] = self._discards(view, passing, action_mask[passing])
+            chosen[passing] = self._discard(view, passing, action_mask[passing])
         return chosen
 
     def _read(self, observation: NDArray[np.uint8]) -> _View:
@@ -316,23 +362,18 @@ class ExpertPolicy:
 
     # The discard
 
-    def _discards(self, view: _View, games: Array, action_mask: Mask) -> Array:
+    def _discard(self, view: _View, games: Array, action_mask: Mask) -> Array:
         """Return the best discard, or ``end_turn``, of some games, int ``(games,)``."""
         w, rules = self.weights, self.rules
         card = np.arange(1, rules.kinds + 1)[:, None, None]
-        top = view.sides[:, 0, games].astype(np.intp)
-        step = top - card
-        score = np.where(step > 0, w.down[0] + w.down[1] * (step - 1), w.bury[0] - w.bury[1] * (step + 1))
-        score[step == 1] = w.step_down
-        score[step == 0] = w.same
-        score = np.where(top == rules.kinds, w.bury_king, np.where(top == 0, w.empty, score))
+        top = view.sides[:, 0, games]
+        score = self._discard_value[:, top]
         # The ranks that the pay-off card waits for, where they are fewest.
         needed = self._needed[view.height[:, games], view.payoff[games]]
         needed = needed[_size(needed).argmin(axis=0), np.arange(games.size)]
-        score += w.bury_needed * ((self._rank_set[top] & needed > 0) & (step != 0))
+        score += w.bury_needed * ((self._rank_set[top] & needed > 0) & (top != card))
         held, is_needed = view.hand[:, games], self._rank_set[card[:, 0]] & needed > 0
         score += (w.keep_needed * (is_needed & (held == 1)) + w.duplicate * (held > 1))[:, None]
-        score[-1] += w.discard_king
         first, last = self.actions.num_plays, self.actions.end_turn
         score = np.where(action_mask[:, first:last].T, score.reshape(-1, games.size), np.iinfo(np.intp).min)
         return np.where(action_mask[:, last], last, first + score.argmax(axis=0))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.ranks import lacking_ranks
+from agents.ranks import lacking_ranks, rank_words
+from spite_env.acceleration import runs_compiled
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.policies import Actions, Mask
@@ -25,6 +26,10 @@ OPPONENT_GAP = np.array([-480, -240, -120, -40, 0], np.int16)
 
 #: Kings that may be spent to reach a pay-off card that isn't the last.
 MOST_KINGS = 2
+
+# What changes the worth of a discard: that it covers a rank that the pay-off card waits for, that it is the only hand
+# card of such a rank, and that the hand has another one of it.
+BURY_NEEDED, KEEP_NEEDED, DUPLICATE = -60, -30, 20
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,12 @@ class PlayoutPolicy:
     """Plays the pay-off card, heads for it by the shortest way that tops, hand and two kings allow, and tidies up.
 
     It is deterministic, and looks at no side-pile card but the tops.
+
+    Attributes:
+        compiled: Whether it runs compiled; None: where Numba is installed. The actions are the same.
     """
+
+    compiled: bool | None = None
 
     def reset(self, rules: Rules, num_games: int, seed: int) -> None:
         """Begin new games, see :class:`~spite_env.policies.Policy`."""
@@ -76,6 +86,14 @@ class PlayoutPolicy:
         self.observation_table = ObservationTable(rules, "compact", 0)
         self._sets = rank_sets(rules)
         self._discard_value = self._discards()
+        self._tables = self._compiled_tables()
+
+    def _compiled_tables(self) -> tuple[Array, ...]:
+        from agents import kernels  # imports Numba
+
+        weights = kernels.PlayoutWeights(HAND_CARD, SIDE_CARD, MOST_KINGS, BURY_NEEDED, KEEP_NEEDED, DUPLICATE)
+        tables = (np.array(weights), *rank_words(self.rules), self._discard_value, OWN_GAP, OPPONENT_GAP)
+        return kernels.view_of(self.observation_table), *(table.astype(np.int64) for table in tables)
 
     def _discards(self) -> Array:
         """Return what it is worth to lay a card on a top, ``(kinds, kinds + 1)``; top 0 is an empty pile."""
@@ -90,6 +108,10 @@ class PlayoutPolicy:
 
     def act(self, observation: NDArray[np.uint8], action_mask: Mask, infosets: Any, indices: Actions) -> Actions:
         """Choose actions, see :class:`~spite_env.policies.Policy`."""
+        if runs_compiled(self.compiled):
+            from agents import kernels
+
+            return kernels.run(kernels.playout, observation, self._tables)
         rules, table, sets, natural = self.rules, self.actions, self._sets, observation.T
         part, game = self.observation_table.slices, np.arange(natural.shape[1])
         payoff, rival_payoff = natural[part["own_payoff_top"]][0], natural[part["opponent_payoff_top"]][0]
@@ -151,8 +173,9 @@ class PlayoutPolicy:
         wanted = needed[:, games]
         wanted = wanted[gap[:, games].argmin(axis=0), np.arange(games.size)]
         lies = (sets.bit[top] & wanted) > 0
-        score -= np.int16(60) * (lies & (top != np.arange(1, rules.kinds + 1)[:, None, None]))
-        keep = np.int16(20) * (cards > 1) - np.int16(30) * (((sets.bit[1:, None] & wanted) > 0) & (cards == 1))
+        score += np.int16(BURY_NEEDED) * (lies & (top != np.arange(1, rules.kinds + 1)[:, None, None]))
+        only = ((sets.bit[1:, None] & wanted) > 0) & (cards == 1)
+        keep = np.int16(DUPLICATE) * (cards > 1) + np.int16(KEEP_NEEDED) * only
         score += keep.astype(np.int16)[:, None]
         score[np.broadcast_to((cards == 0)[:, None], score.shape)] = -2000
         best = score.reshape(-1, games.size).argmax(axis=0)

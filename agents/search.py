@@ -27,8 +27,8 @@ from spite_env.policies import (
     Mask,
     Policy,
     SeededPolicy,
-    decide,
     make_policy,
+    move,
     policy_name,
 )
 from spite_env.rules import Rules, checked_integer
@@ -187,37 +187,28 @@ class SearchPolicy(GuidedPolicy):
     def _play_out(self, game: Game, actions: Actions, bar: Any) -> Values:
         """Make these moves, play on, and return the values for those who were to move."""
         viewer = game.state.player.copy()
-        value = np.zeros(game.num_games)
-        rows, turn = np.arange(game.num_games), np.zeros(game.num_games, np.intp)
+        live, turn, mover = np.arange(game.num_games), np.zeros(game.num_games, np.intp), viewer
         game.step(actions)
-        live, mover = rows, viewer
-        while True:
-            turn[live] += game.state.player[live] != mover
-            going = ~game.state.over & (turn < self.turns)
-            live = np.flatnonzero(going)
-            if live.size < 0.7 * going.size:
-                done = np.flatnonzero(~going)
-                value[rows[done]] = self._value(game, viewer, done)
-                bar.update(done.size)
-                if not live.size:
-                    return value
-                game, viewer, rows, turn = game.copy(live), viewer[live], rows[live], turn[live]
-                live = np.arange(live.size)
-            mover = game.state.player[live]
-            first = turn[live] == 0
+        while live.size:
+            player = game.state.player[live]
+            turn += player != mover
+            going = ~game.state.over[live] & (turn < self.turns)
+            bar.update(live.size - np.count_nonzero(going))
+            live, turn, mover = live[going], turn[going], player[going]
+            first = turn == 0
             for policy, which in ((self._finish, first), (self._rollout, ~first)):
                 if which.any():
-                    game.step(decide(policy, "rollout", game, live[which]), live[which])
+                    move(policy, "rollout", game, live[which])
+        return self._value(game, viewer)
 
-    def _value(self, game: Game, viewer: NDArray[np.uint8], at: Actions) -> Values:
-        """Return what some games are worth to their viewers, from -1 (lost) to 1 (won)."""
+    def _value(self, game: Game, viewer: NDArray[np.uint8]) -> Values:
+        """Return what games are worth to their viewers, from -1 (lost) to 1 (won)."""
         s = game.state
-        winner = s.winner[at]
-        value = np.where(winner < 0, 0.0, np.where(winner == viewer[at], 1.0, -1.0))
-        going = np.flatnonzero(~s.over[at])
-        at, viewer = at[going], viewer[at[going]]
-        lead = self._standing(game, viewer, at, REACH) - self._standing(game, 1 - viewer, at, 0.0)
-        value[going] = np.tanh(SLOPE * lead / np.sqrt(s.pile_size[:, 0, at].sum(axis=0, dtype=np.float64) + 1))
+        value = np.where(s.winner < 0, 0.0, np.where(s.winner == viewer, 1.0, -1.0))
+        going = np.flatnonzero(~s.over)
+        viewer = viewer[going]
+        lead = self._standing(game, viewer, going, REACH) - self._standing(game, 1 - viewer, going, 0.0)
+        value[going] = np.tanh(SLOPE * lead / np.sqrt(s.pile_size[:, 0, going].sum(axis=0, dtype=np.float64) + 1))
         return value
 
     def _standing(self, game: Game, player: NDArray[np.uint8], at: Actions, reach: float) -> Values:

@@ -15,17 +15,17 @@ def checked_games(indices: ArrayLike, num_games: int, *, repeats: bool = False) 
     Raises:
         ValueError: no such game, or one that is named twice without ``repeats``.
     """
-    games = np.asarray(indices)
-    if games.size == 0:
-        games = games.astype(np.intp)
-    if games.ndim != 1 or games.dtype.kind not in "iu":
+    given = np.asarray(indices)
+    if given.size == 0:
+        given = given.astype(np.intp)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
         raise ValueError(
-            f"indices must be integers of shape (k,), got {games.dtype} of shape {games.shape}: {indices!r}"
+            f"indices must be integers of shape (k,), got {given.dtype} of shape {given.shape}: {indices!r}"
         )
-    wrong = (games < 0) | (games >= num_games)
-    if wrong.any():
-        raise ValueError(f"game {games[wrong][0]} does not exist; games are 0 to {num_games - 1}")
-    games = games.astype(np.intp)
+    games = given.astype(np.intp)
+    wrong = games.view(np.uintp) >= num_games  # negative ones too
+    if np.count_nonzero(wrong):
+        raise ValueError(f"game {given[wrong][0]} does not exist; games are 0 to {num_games - 1}")
     if not repeats:
         ordered = np.sort(games)
         twice = ordered[1:] == ordered[:-1]

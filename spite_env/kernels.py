@@ -40,17 +40,17 @@ except Exception:  # not installed, or not in order: the core does without
     COMPILED = False
 
 
-def _inner(function: Any) -> Any:
+def inner(function: Any) -> Any:
     """Compile a function for others that call it."""
     return numba.njit(error_model="numpy")(function) if COMPILED else function
 
 
-def _inlined(function: Any) -> Any:
+def inlined(function: Any) -> Any:
     """Compile a function into others that call it: handing over a layout would take longer than what it does."""
     return numba.njit(error_model="numpy", forceinline=True)(function) if COMPILED else function
 
 
-def _entry(function: Any) -> Any:
+def entry(function: Any) -> Any:
     """Compile a function that Python calls."""
     if not COMPILED:
         return function
@@ -195,13 +195,13 @@ def plan_of(table: ObservationTable) -> tuple[NDArray[np.int64], Index, Index, I
 _LAYOUT_SIZE, _PLAN_SIZE = len(Layout._fields), len(Plan._fields)
 
 
-@_inlined
+@inlined
 def _unpacked(layout: NDArray[np.int64]) -> Layout:
     """Return a layout from its numbers: an array is quick to hand over, a tuple of so many is not."""
     return Layout(*to_fixed_tuple(layout, _LAYOUT_SIZE))
 
 
-@_inlined
+@inlined
 def _num_actions(layout: Layout) -> int:
     return layout.centers * (layout.sides + 3) + layout.kinds * layout.sides + 1
 
@@ -336,10 +336,10 @@ def step_alone(game: Game, action: int) -> None:
         game._end(game._all, NO_WINNER, truncated=True)
 
 
-_write_legal, _move, _refills, _must_return, _draw = map(_inlined, (write_legal, move, refills, must_return, draw))
+_write_legal, _move, _refills, _must_return, _draw = map(inlined, (write_legal, move, refills, must_return, draw))
 
 
-@_inner
+@inner
 def _mix(word: Any) -> Any:
     """Do what :func:`streams.mix` does, for one number."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -347,13 +347,13 @@ def _mix(word: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
-@_inner
+@inner
 def _combine(key: Any, value: Any) -> Any:
     """Do what :func:`streams.combine` does, for one key."""
     return _mix(_mix(key + GOLDEN) + np.uint64(value) * GOLDEN)
 
 
-@_inner
+@inner
 def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
     """Write cards in a random order, as :func:`streams.shuffle` does: sorted by random numbers that they ride on."""
     riders = np.empty(count, np.uint64)
@@ -379,7 +379,7 @@ def _shuffle(cards: Bytes, count: int, key: Any, shuffled: Cells) -> None:
         shuffled[place] = ordered[place] & _LOW_BYTE
 
 
-@_inner
+@inner
 def _hide(cells: Cells, layout: Layout, tally: Bytes) -> None:
     """Do what :meth:`Game._hide` does."""
     for kind in range(layout.kinds):
@@ -391,7 +391,7 @@ def _hide(cells: Cells, layout: Layout, tally: Bytes) -> None:
         cells[layout.hidden + kind] += tally[kind]
 
 
-@_inner
+@inner
 def _put_under_stock(cells: Cells, layout: Layout, cards: Bytes, count: int) -> None:
     size = cells[layout.stock_size]
     for place in range(size - 1, -1, -1):
@@ -401,7 +401,7 @@ def _put_under_stock(cells: Cells, layout: Layout, cards: Bytes, count: int) -> 
     cells[layout.stock_size] = size + count
 
 
-@_inner
+@inner
 def _recycle(cells: Cells, layout: Layout, center: int, key: Any) -> None:
     """Do what :meth:`Game._recycle` does."""
     ranks, stock = layout.ranks, np.int64(cells[layout.stock_size])
@@ -429,7 +429,7 @@ def _recycle(cells: Cells, layout: Layout, center: int, key: Any) -> None:
     cells[layout.stock_size] = stock + ranks
 
 
-@_inner
+@inner
 def _return(cells: Cells, layout: Layout, key: Any) -> None:
     """Do what :meth:`Game._return` does."""
     count = np.int64(cells[layout.set_aside_size])
@@ -447,7 +447,7 @@ def _return(cells: Cells, layout: Layout, key: Any) -> None:
     _hide(cells, layout, tally)
 
 
-@_entry
+@entry
 def legal_actions(
     all_cells: Bytes, over: NDArray[np.bool_], numbers: NDArray[np.int64], games: Index, mask: Bytes
 ) -> None:
@@ -499,7 +499,7 @@ def legal_actions(
                 mask[action, place] = 0
 
 
-@_entry
+@entry
 def first_illegal(mask: Bytes, columns: Index, actions: Index) -> int:
     """Return the place of the first action that its column of a mask, uint8 ``(n, k)``, doesn't allow, or -1."""
     for place in range(actions.size):
@@ -509,7 +509,7 @@ def first_illegal(mask: Bytes, columns: Index, actions: Index) -> int:
     return -1
 
 
-@_inner
+@inner
 def _follow(games: Index) -> bool:
     """Return whether the games stand one after the other, so that their cells can be copied as one piece."""
     for place in range(games.size):  # noqa: SIM110 (Numba compiles no generators)
@@ -518,7 +518,7 @@ def _follow(games: Index) -> bool:
     return True
 
 
-@_inner
+@inner
 def _select(
     all_cells: Bytes, rows: tuple[int, int], games: Index, follow: bool, player: Bytes, to: Bytes, row: int
 ) -> None:
@@ -536,7 +536,7 @@ def _select(
             to[row, place] = one if player[place] else zero
 
 
-@_inlined
+@inlined
 def _step(
     all_cells: Bytes,
     steps: NDArray[np.int32],
@@ -564,7 +564,7 @@ def _step(
     return left
 
 
-@_entry
+@entry
 def step(
     all_cells: Bytes,
     steps: NDArray[np.int32],
@@ -585,7 +585,7 @@ def step(
     return ended
 
 
-@_entry
+@entry
 def step_if_legal(
     all_cells: Bytes,
     over: NDArray[np.bool_],
@@ -605,7 +605,7 @@ def step_if_legal(
     return _step(all_cells, steps, keys, shuffles, layout, game, action)
 
 
-@_entry
+@entry
 def play_on(
     all_cells: Bytes,
     steps: NDArray[np.int32],
@@ -657,7 +657,7 @@ def play_on(
     return ended
 
 
-@_inner
+@inner
 def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int) -> Any:
     """Do what :meth:`Game._shuffle_keys` does."""
     occurrence = shuffles[game]
@@ -665,7 +665,7 @@ def _shuffle_key(keys: Words, shuffles: NDArray[np.uint32], game: int) -> Any:
     return _combine(_combine(keys[game], _SHUFFLE), occurrence)
 
 
-@_entry
+@entry
 def start_streams(
     seeds: Words,
     episodes: Words,
@@ -680,7 +680,7 @@ def start_streams(
         shuffles[game] = 0
 
 
-@_entry
+@entry
 def deal(
     all_cells: Bytes,
     keys: Words,
@@ -736,7 +736,7 @@ def deal(
         cells[layout.stock_size] = stock
 
 
-@_entry
+@entry
 def random_legal_actions(mask: Bytes, uniform: NDArray[np.float64]) -> Index:
     """Do what :func:`spite_env.policies.random_legal_actions` does, for a mask uint8 ``(n, k)``."""
     num_actions, games = mask.shape
@@ -755,7 +755,7 @@ def random_legal_actions(mask: Bytes, uniform: NDArray[np.float64]) -> Index:
     return chosen.astype(np.intp)
 
 
-@_entry
+@entry
 def observe(
     all_cells: Bytes,
     numbers: NDArray[np.int64],
@@ -788,7 +788,7 @@ def observe(
             _copy_rows(natural, 0, block.size, encoded, 0, start)
 
 
-@_entry
+@entry
 def look(
     all_cells: Bytes,
     over: NDArray[np.bool_],
@@ -812,7 +812,7 @@ def look(
         _write_legal(all_cells[:, game], layout, mask)
 
 
-@_inner
+@inner
 def _observe_block(
     all_cells: Bytes, plan: Plan, sources: Index, side_rows: Index, viewers: Bytes, games: Index, natural: Bytes
 ) -> None:
@@ -840,7 +840,7 @@ def _observe_block(
                 natural[np.uintp(rest + card), np.uintp(place)] -= card > 0  # without a branch
 
 
-@_inner
+@inner
 def _write_one_hot(natural: Bytes, count: int, plan: Plan, digits: Index, encoded: Bytes, start: int) -> None:
     """Write cards as flags, numbers as binary digits, and tallies as they are."""
     kinds, cards = plan.kinds, plan.own_turn
@@ -864,7 +864,7 @@ def _write_one_hot(natural: Bytes, count: int, plan: Plan, digits: Index, encode
     _copy_rows(natural, plan.own_hand, count, encoded, feature, start)
 
 
-@_inner
+@inner
 def _copy_rows(natural: Bytes, first: int, count: int, encoded: Bytes, feature: int, start: int) -> None:
     """Copy all rows from ``first`` on to the features from ``feature`` on."""
     for row in range(first, natural.shape[0]):
