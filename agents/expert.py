@@ -24,7 +24,7 @@ from spite_env.rules import Rules
 
 Array = NDArray[Any]
 
-#: Side-pile cards below the tops that the policy looks at.
+#: Side-pile cards below the tops that the policy looks at; at most 15.
 DEPTH = 7
 
 #: Positions of a game from which the search goes on after every number of plays.

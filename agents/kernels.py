@@ -256,7 +256,8 @@ class _Tables(NamedTuple):
     below: Numbers  #: the ranks from each card of each side pile on
     side_key: Words  #: a word for the cards from each of these on
     opponent_gap: Numbers  #: how many ranks the opponent lacks, by the height of a centre pile; -1: not counted yet
-    at: Numbers  #: places in the opponent's side piles
+    opponent_piles: Words  #: the opponent's side piles, see ``_open_gap``
+    piles: Words  #: room for them
 
 
 _EXPERT_SIZE = len(ExpertWeights._fields)
@@ -266,6 +267,7 @@ _EXPERT_SIZE = len(ExpertWeights._fields)
 _FIRST, _KINGS, _HELD, _HAND, _WILDS, _VALUE, _HEIGHTS = range(7)
 
 _LOW_24 = np.uint64(0xFFFFFF)
+_CARD, _TOP = np.uint64(4), np.uint64(15)
 
 
 @inlined
@@ -274,48 +276,41 @@ def _side_card(cells: Cells, view: View, first: int, side: int, place: int) -> A
 
 
 @inlined
-def _open_gap(cells: Cells, view: View, at: Numbers, height: int) -> int:
-    """Do what ``ExpertPolicy._open_gap`` does, for one height."""
-    payoff, gap = cells[view.opponent_payoff_top], 0
-    if payoff == view.kinds:
-        return 0
-    at[:] = 0
-    tops = _take(cells, view, at, -1)
-    for _ in range(view.ranks):
-        need = height + 1
-        if need == payoff:
-            break
-        if tops >> need & 1:
-            tops = _take(cells, view, at, need)
-        elif tops >> view.kinds & 1:
-            tops = _take(cells, view, at, view.kinds)
+def _open_gap(piles: Words, tops: int, view: View, payoff: int, height: int, most: int) -> int:
+    """Do what ``ExpertPolicy._open_gap`` does, for one height, and count up to ``most``.
+
+    ``piles`` are words with four bits a card, the top in the lowest; they are used up. ``tops`` is a bit for each top.
+    """
+    gap, need = 0, height + 1
+    while need != payoff and gap < most:
+        card = need if tops >> need & 1 else view.kinds
+        if tops >> card & 1:
+            tops = 0
+            for side in range(view.sides):
+                if piles[side] & _TOP == card:
+                    piles[side] >>= _CARD
+                tops |= 1 << int(piles[side] & _TOP)
         else:
             gap += 1
-        height = _raised(height, view)
+        need = need + 1 if need < view.ranks else 1
     return gap
-
-
-@inlined
-def _take(cells: Cells, view: View, at: Numbers, card: int) -> int:
-    """Take a card off all of the opponent's side piles on which it is the top; return the tops, a bit for each card."""
-    tops = 0
-    for side in range(view.sides):
-        top = _side_card(cells, view, view.opponent_side_cards, side, at[side])
-        if top == card:
-            at[side] += 1
-            top = _side_card(cells, view, view.opponent_side_cards, side, at[side])
-        tops |= 1 << top
-    return tops
 
 
 @inlined
 def _least_opponent_gap(node: Numbers, cells: Cells, view: View, tables: _Tables) -> Any:
     """Return how many ranks the opponent lacks on the centre pile where it lacks fewest."""
-    least = view.ranks
+    payoff = cells[view.opponent_payoff_top]
+    most = max(tables.opponent_gap_worth.size - 1, 2)  # so that a gap of 1 is told from a wider one
+    least = most
     for center in range(view.centers):
         height = node[_HEIGHTS + center]
         if tables.opponent_gap[height] < 0:
-            tables.opponent_gap[height] = _open_gap(cells, view, tables.at, height)
+            tops = 0
+            for side in range(view.sides):
+                tables.piles[side] = tables.opponent_piles[side]
+                tops |= 1 << int(tables.piles[side] & _TOP)
+            count = most if payoff < view.kinds else 0
+            tables.opponent_gap[height] = _open_gap(tables.piles, tops, view, payoff, height, count)
         least = min(least, tables.opponent_gap[height])
     return least
 
@@ -342,6 +337,10 @@ def _start(cells: Cells, view: View, root: Numbers, tables: _Tables) -> None:
             key = key * GOLDEN + tables.card_key[card]
             tables.below[side, place] = below
             tables.side_key[side, place] = key ^ key >> np.uint64(31)
+        pile = np.uint64(0)
+        for place in range(view.depths - 1, -1, -1):
+            pile = pile << _CARD | np.uint64(cells[view.opponent_side_cards + side * view.depths + place])
+        tables.opponent_piles[side] = pile
     tables.opponent_gap[:] = -1
 
 
@@ -531,7 +530,8 @@ def expert(
         np.empty((view.sides, view.depths + 1), np.int64),
         np.empty((view.sides, view.depths + 1), np.uint64),
         np.empty(view.ranks, np.int64),
-        np.empty(view.sides, np.int64),
+        np.empty(view.sides, np.uint64),
+        np.empty(view.sides, np.uint64),
     )
     nodes = np.empty((2, weights.width + 1, _HEIGHTS + view.centers + view.sides), np.int64)
     keys = np.empty((2, weights.width + 1), np.uint64)
