@@ -1,8 +1,8 @@
 """Search over sampled worlds: what is hidden is dealt anew many times, and every candidate move is tried in each deal.
 
 For a decision, games that fit what the player knows are sampled (see :mod:`spite_env.information`); in each of them all
-candidates are played out with the same shuffles to come, by a fast policy for both sides, for some turns; who leads
-then is estimated. All rollouts of all games are one batch. Candidates are halved from round to round, so that the good
+candidates are played out with the same shuffles to come, by one policy for both sides, for some turns; who leads then
+is estimated. All rollouts of all games are one batch. Candidates are halved from round to round, so that the good
 ones get most of the rollouts (sequential halving: Karnin, Koren and Somekh, 2013). The move of the prior policy stands
 unless another one is better by more than chance explains.
 """
@@ -54,9 +54,11 @@ class SearchPolicy(GuidedPolicy):
             reproducible.
         prior: The policy whose move stands if none is better, or its name.
         finish: The policy that plays on in a rollout until the player's turn has ended, or its name.
-        rollout: The policy that plays on from there, or its name.
+        rollout: The policy that plays on from there, or its name; ``"playout"`` takes less time, most of all without
+            Numba.
         turns: Turns that a rollout looks ahead, the present one included; an even number.
-        confidence: Standard errors by which a move must be better than the prior's.
+        confidence: Standard errors by which a move must be better than the prior's. With 0 chance often decides; with
+            2 most of what the rollouts find is forgone, because a decision has too few of them for that.
     """
 
     def __init__(
@@ -66,9 +68,9 @@ class SearchPolicy(GuidedPolicy):
         *,
         prior: str | Policy = "expert",
         finish: str | Policy = "expert",
-        rollout: str | Policy = "playout",
+        rollout: str | Policy = "expert",
         turns: int = 4,
-        confidence: float = 2.0,
+        confidence: float = 1.0,
     ) -> None:
         self.rollouts = checked_integer("rollouts", rollouts, 1)
         self.milliseconds = None if milliseconds is None else checked_integer("milliseconds", milliseconds, 1)

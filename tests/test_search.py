@@ -23,8 +23,12 @@ VARIANTS = {**dict(zip(PRESETS, ALL_PRESETS, strict=True)), "match": SHORT_MATCH
 EVERY_VARIANT = pytest.mark.parametrize("rules", VARIANTS.values(), ids=VARIANTS)
 
 
+#: Rollouts that take little time, with Numba and without.
+CHEAP = {"prior": "playout", "finish": "playout", "rollout": "playout"}
+
+
 def ready(rules: Rules, num_games: int, seed: int = 0, **arguments: Any) -> SearchPolicy:
-    policy = SearchPolicy(**{"rollouts": 32, "prior": "playout", "finish": "playout", **arguments})
+    policy = SearchPolicy(**{"rollouts": 32, **CHEAP, **arguments})
     policy.reset(rules, num_games, seed)
     return policy
 
@@ -55,12 +59,15 @@ def test_it_is_legal_under_any_rules(rules: Rules, seed: int) -> None:
 
 
 @EVERY_VARIANT
-def test_hidden_cards_and_shuffles_to_come_change_no_decision(rules: Rules) -> None:
+@pytest.mark.parametrize("policies", [{}, CHEAP], ids=["default", "cheap"])
+def test_hidden_cards_and_shuffles_to_come_change_no_decision(rules: Rules, policies: dict[str, str]) -> None:
     game = played_games(rules, 20, seed=2, most=20 if rules.ranks == 3 else 100)
     other = InformationSets(game, np.arange(20)).sample(1, np.random.default_rng(0))
     assert any(game.position(number) != other.position(number) for number in range(20))
-    first, second = choices(ready(rules, 20), game), choices(ready(rules, 20), other)
-    np.testing.assert_array_equal(first, second)
+    first, second = (SearchPolicy(32, **policies) for _ in range(2))
+    for policy in (first, second):
+        policy.reset(rules, 20, 0)
+    np.testing.assert_array_equal(choices(first, game), choices(second, other))
 
 
 def test_a_decision_depends_on_the_seed_and_the_game_alone() -> None:
@@ -96,8 +103,15 @@ def test_it_keeps_the_opponent_from_winning() -> None:
     assert game.actions.text(action) != "hand>center0"
 
 
+def test_the_more_confident_it_must_be_the_more_often_the_move_of_the_prior_stands() -> None:
+    game = played_games(Rules(), 24, seed=6, most=100)
+    prior = playouts(game)
+    changed = [(choices(ready(Rules(), 24, rollouts=256, confidence=c), game) != prior).sum() for c in (0.0, 1.0, 9.0)]
+    assert changed[0] > changed[1] > changed[2]
+
+
 def test_it_wins_against_greedy() -> None:
-    result = duel(SearchPolicy(16, prior="playout", finish="playout"), "greedy", Rules(payoff_size=2), games=60, seed=4)
+    result = duel(SearchPolicy(16, **CHEAP), "greedy", Rules(payoff_size=2), games=60, seed=4)
     assert result.wins > result.losses + 10
 
 
