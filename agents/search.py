@@ -53,8 +53,7 @@ class SearchPolicy(GuidedPolicy):
         milliseconds: Time for each move instead: as many rollouts as the last move's speed lets expect. That isn't
             reproducible.
         prior: The policy whose move stands if none is better, or its name.
-        finish: The policy that plays on in a rollout until the player's turn has ended, or its name.
-        rollout: The policy that plays on from there, or its name; ``"playout"`` takes less time, most of all without
+        rollout: The policy that plays on in a rollout, or its name; ``"playout"`` takes less time, most of all without
             Numba.
         turns: Turns that a rollout looks ahead, the present one included; an even number.
         confidence: Standard errors by which a move must be better than the prior's. With 0 chance often decides; with
@@ -67,7 +66,6 @@ class SearchPolicy(GuidedPolicy):
         milliseconds: int | None = None,
         *,
         prior: str | Policy = "expert",
-        finish: str | Policy = "expert",
         rollout: str | Policy = "expert",
         turns: int = 4,
         confidence: float = 1.0,
@@ -80,10 +78,9 @@ class SearchPolicy(GuidedPolicy):
         if not confidence >= 0:
             raise ValueError(f"confidence={confidence!r} is not allowed; it is 0 or more")
         self.confidence = confidence
-        self._guide, self._finish, self._rollout = map(make_policy, (prior, finish, rollout))
-        for name, policy in (("finish", self._finish), ("rollout", self._rollout)):
-            if isinstance(policy, SeededPolicy):
-                raise ValueError(f"{name}={policy_name(policy)!r} is not allowed; rollouts take no random choices")
+        self._guide, self._rollout = make_policy(prior), make_policy(rollout)
+        if isinstance(self._rollout, SeededPolicy):
+            raise ValueError(f"rollout={policy_name(rollout)!r} is not allowed; rollouts take no random choices")
         self._speed = 2.0  # rollouts a millisecond
         self.evaluation: Evaluation | None = None
         self._about = (
@@ -97,7 +94,6 @@ class SearchPolicy(GuidedPolicy):
         self._sets = rank_sets(rules)
         self._guide.reset(rules, num_games, seed)
         self._game_rules = rules.replace(match_points=None)  # a match is searched game by game
-        self._finish.reset(self._game_rules, 1, seed)
         self._rollout.reset(self._game_rules, 1, seed)
 
     def act(
@@ -197,10 +193,8 @@ class SearchPolicy(GuidedPolicy):
             going = ~game.state.over[live] & (turn < self.turns)
             bar.update(live.size - np.count_nonzero(going))
             live, turn, mover = live[going], turn[going], player[going]
-            first = turn == 0
-            for policy, which in ((self._finish, first), (self._rollout, ~first)):
-                if which.any():
-                    move(policy, "rollout", game, live[which])
+            if live.size:
+                move(self._rollout, "rollout", game, live)
         return self._value(game, viewer)
 
     def _value(self, game: Game, viewer: NDArray[np.uint8]) -> Values:

@@ -299,7 +299,7 @@ def test_the_search_tells_its_rollouts() -> None:
     from agents.search import SearchPolicy
 
     game = played_games(Rules(), 6, seed=2, most=80)
-    actions, told = thought(SearchPolicy(32, prior="playout", finish="playout"), game)
+    actions, told = thought(SearchPolicy(32, prior="playout", rollout="playout"), game)
     rows = np.arange(6)
     np.testing.assert_allclose(told.probabilities.sum(axis=1), 1)
     assert (told.probabilities[rows, actions] > 0).all()
@@ -314,7 +314,7 @@ def test_the_search_thinks_well_of_a_position_that_wins() -> None:
 
     good, bad = {"payoff": "7", "opponent_payoff": "99999999"}, {"payoff": "77777777", "opponent_payoff": "9"}
     games = [start(Rules(), hand="33QQQ", sides=["A", "2"], **layout) for layout in (good, bad)]
-    _, told = thought(SearchPolicy(32, prior="playout", finish="playout"), Game.stacked(games))
+    _, told = thought(SearchPolicy(32, prior="playout", rollout="playout"), Game.stacked(games))
     assert told.value[0] > 0.3 > -0.3 > told.value[1]
 
 

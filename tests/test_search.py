@@ -24,7 +24,7 @@ EVERY_VARIANT = pytest.mark.parametrize("rules", VARIANTS.values(), ids=VARIANTS
 
 
 #: Rollouts that take little time, with Numba and without.
-CHEAP = {"prior": "playout", "finish": "playout", "rollout": "playout"}
+CHEAP = {"prior": "playout", "rollout": "playout"}
 
 
 def ready(rules: Rules, num_games: int, seed: int = 0, **arguments: Any) -> SearchPolicy:
@@ -150,7 +150,7 @@ def test_unknown_policies_are_refused() -> None:
 
 
 def test_rollouts_take_no_random_choices() -> None:
-    with pytest.raises(ValueError, match="rollout='GreedyPolicy' is not allowed"):
+    with pytest.raises(ValueError, match="rollout='greedy' is not allowed"):
         SearchPolicy(rollout="greedy")
 
 
