@@ -35,6 +35,7 @@ class CorePlayer:
         encoding: Of the observation that is made at each decision; None makes none.
         max_steps: Decisions after which a game is truncated.
         compiled: As for :class:`~spite_env.game.Game`.
+        autoreset: As for :class:`~spite_env.game.Game`; without, ended games are reset by a call.
 
     Attributes:
         made: Decisions so far.
@@ -47,8 +48,10 @@ class CorePlayer:
         encoding: str | None = None,
         max_steps: int = Rules().max_steps,
         compiled: bool | None = None,
+        autoreset: bool = False,
     ) -> None:
         self.game = staggered(max_steps).copy(np.arange(batch) % staggered(max_steps).num_games)
+        self.game.autoreset = autoreset
         if compiled is not None:
             self.game.compiled = compiled
         self.table = None if encoding is None else ObservationTable(self.game.rules, encoding)
@@ -63,9 +66,9 @@ class CorePlayer:
             if self.table is not None:
                 game.observe(table=self.table)
             ended = step_at_random(game, self.rng)
-            if ended.size:
+            if ended.size and not game.autoreset:
                 game.reset(ended)
-                self.ended += ended.size
+            self.ended += ended.size
             made += game.num_games
         self.made += made
         return made
@@ -177,6 +180,7 @@ NUMPY = {
     f"core, batch {batch}, not compiled": Subject(functools.partial(CorePlayer, batch, compiled=False), makes="mask")
     for batch in (1, 256, 4096)
 }
+AUTORESET = {"core, batch 4096, autoreset": Subject(functools.partial(CorePlayer, 4096, autoreset=True), makes="mask")}
 DOORS = {
     "AEC raw_env": Subject(functools.partial(aec, "raw_env")),
     "AEC env": Subject(functools.partial(aec, "env")),
@@ -185,7 +189,7 @@ DOORS = {
     "Gymnasium, batch 1024": Subject(vector),
     "Stable-Baselines3, batch 1024": Subject(sb3),
 }
-SUBJECTS = {**CORE, **NUMPY, **SHORT, **DOORS}
+SUBJECTS = {**CORE, **AUTORESET, **NUMPY, **SHORT, **DOORS}
 
 
 if __name__ == "__main__":

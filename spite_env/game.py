@@ -150,7 +150,7 @@ class Game:
         self._all = np.arange(self.num_games)
         self._mask: NDArray[np.bool_] | None = None
         self._ended_games: Index = self._all[:0]
-        self._ended_observations = np.empty((0, 2, observation.n), np.uint8)
+        self._final_views = np.empty((2, observation.n, 0), np.uint8)  # of both players, in the order of _ended_games
         self._deck = np.array(rules.deck, np.uint8)[:, None]
         self._layout = kernels().layout_of(rules)
         self._layout_numbers = kernels().layout_numbers(rules)
@@ -223,8 +223,8 @@ class Game:
 
         uint8 ``(num_games, 2, features)``; zeros for the other games.
         """
-        final = np.zeros((self.num_games, *self._ended_observations.shape[1:]), np.uint8)
-        final[self._ended_games] = self._ended_observations
+        final = np.zeros((self.num_games, 2, self.observation.n), np.uint8)
+        final[self._ended_games] = self._final_views.transpose(2, 0, 1)
         return final
 
     def legal_actions(self, indices: ArrayLike | None = None) -> NDArray[np.bool_]:
@@ -295,9 +295,12 @@ class Game:
         copied._attach(
             self.rules, self.state.take(games), self.actions, self.observation, self.autoreset, self.compiled
         )
-        kept = np.flatnonzero(np.isin(games, self._ended_games))
-        copied._ended_games = kept
-        copied._ended_observations = self._ended_observations[np.searchsorted(self._ended_games, games[kept])]
+        if self._ended_games.size:
+            places = np.full(self.num_games, -1)
+            places[self._ended_games] = np.arange(self._ended_games.size)
+            places = places[games]
+            copied._ended_games = np.flatnonzero(places >= 0)
+            copied._final_views = self._final_views[..., places[places >= 0]]
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
@@ -413,7 +416,7 @@ class Game:
     def _step(self, games: Index, chosen: Index) -> None:
         """Make decisions that are known to be legal, no game twice."""
         if self.autoreset:
-            self._clear_result(games)
+            self._clear_result(games[self.state.terminated[games] | self.state.truncated[games]])
         if self.listener is None and self.compiled:
             self._step_compiled(games, chosen)
         elif self.listener is None and self.num_games == games.size == 1:
@@ -793,14 +796,9 @@ class Game:
         s = self.state
         ended = games[s.over[games]]
         if ended.size:
-            final = s.take(ended)
-            observations = np.stack(
-                [self.observation.encode(final, viewer, None, self.compiled) for viewer in (0, 1)], axis=1
-            )
-            all_ended = np.concatenate((self._ended_games, ended))
-            order = np.argsort(all_ended)
-            self._ended_games = all_ended[order]
-            self._ended_observations = np.concatenate((self._ended_observations, observations))[order]
+            views = [self.observation.encode(s, viewer, ended, self.compiled).T for viewer in (0, 1)]
+            self._ended_games = np.concatenate((self._ended_games, ended))
+            self._final_views = np.concatenate((self._final_views, views), axis=-1)
             s.episode[ended] += np.uint64(1)
             s.over[ended] = False
             self._open_episode(ended)
@@ -812,9 +810,9 @@ class Game:
             flag[games] = False
         s.winner[games] = NO_WINNER
         s.points[:, games] = 0
-        if self._ended_games.size:
-            kept = np.isin(self._ended_games, games, invert=True)
-            self._ended_games, self._ended_observations = self._ended_games[kept], self._ended_observations[kept]
+        if games.size and self._ended_games.size:
+            kept = np.isin(self._ended_games, games, invert=True, kind="table")
+            self._ended_games, self._final_views = self._ended_games[kept], self._final_views[..., kept]
 
     def _open_episode(self, games: Index) -> None:
         self.state.game_number[games] = 0

@@ -217,15 +217,15 @@ class ObservationTable:
 
     def _encode_natural(self, state: State, viewer: int | Bytes | None, games: Index | None) -> Bytes:
         """Return the features in natural units, uint8 ``(features, games)``."""
-        at = slice(None) if games is None else games
-        mover = state.player[at]
+        cells = state.cells if games is None else state.cells[:, games]
+        mover = state.player[slice(None) if games is None else games]
         if isinstance(viewer, int):
-            natural = state.cells[self._sources[viewer]][:, at]
+            natural = cells[self._sources[viewer]]
             first_places = self._first_places[viewer]
         else:
             viewer = mover if viewer is None else viewer
-            natural = state.cells[self._sources[0]][:, at]
-            natural ^= (natural ^ state.cells[self._sources[1]][:, at]) & (np.uint8(0) - viewer)
+            natural = cells[self._sources[0]]
+            natural ^= (natural ^ cells[self._sources[1]]) & (np.uint8(0) - viewer)
             first_places = np.where(viewer == 0, *self._first_places)
         natural[self._natural["own_turn"]] = mover == viewer
         # What the cells hold in these places is only the start of what the slices show.

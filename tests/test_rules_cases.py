@@ -876,17 +876,17 @@ def test_with_autoreset_a_games_result_and_final_views_stay_until_its_own_next_s
     win, discard = (auto.actions.parse(text) for text in ("payoff>center0", "discard 9>side0"))
 
     for game in (auto, plain):
-        game.step([win], [0])
+        game.step([win], [2])
     views = np.stack([plain.observe(viewer) for viewer in PLAYERS], axis=1)
     final = auto.final_observation
-    np.testing.assert_array_equal(final[0], views[0])
-    assert not final[1:].any()
+    np.testing.assert_array_equal(final[2], views[2])
+    assert not final[:2].any()
 
     auto.step([discard], [1])
-    auto.step([win], [2])
+    auto.step([win], [0])
     auto.step([], [])
-    plain.step([win], [2])
-    views[2] = np.stack([plain.observe(viewer)[2] for viewer in PLAYERS])
+    plain.step([win], [0])
+    views[0] = np.stack([plain.observe(viewer)[0] for viewer in PLAYERS])
     assert auto.terminated.tolist() == [True, False, True]
     assert auto.winner.tolist() == [0, -1, 1]
     assert auto.points.tolist() == [[2, 0], [0, 0], [0, 1]]
