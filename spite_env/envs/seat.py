@@ -353,7 +353,7 @@ class SeatGames:
             self.last_actions[games] = move(policy, self.names[number], game, games)
 
     def _check_ready(self) -> None:
-        if not self._ready or self.game.state.over.any():
+        if not self._ready or np.count_nonzero(self.game.state.over):
             raise RuntimeError("a game has not been started, or has ended: call reset()")
 
     def _is_king(self, action: int, seat: int) -> bool:
