@@ -31,7 +31,7 @@ from spite_env.policies import (
     move,
     policy_name,
 )
-from spite_env.rules import Rules, checked_integer
+from spite_env.rules import Rules, checked_integer, checked_number
 from spite_env.streams import Words
 
 Values = NDArray[np.float64]
@@ -44,12 +44,19 @@ KING, GAP, REACH, SLOPE = 0.7, 0.4, 0.8, 0.65
 #: One of so many candidates gets to the next round.
 SHRINK = 3
 
+#: From so many worlds on, a standard error says how far a mean can be trusted.
+ENOUGH_WORLDS = 32
+
+#: Less than this is rounding.
+NOTHING = 1e-9
+
 
 class SearchPolicy(GuidedPolicy):
     """Rollouts of candidate moves in sampled worlds.
 
     Args:
-        rollouts: Rollouts for each move.
+        rollouts: Rollouts for each move, though no fewer than it takes to try every candidate in one world a round.
+            The fewer they are, the rarer a move is found to be better than the prior's.
         milliseconds: Time for each move instead: as many rollouts as the last move's speed lets expect. That isn't
             reproducible.
         prior: The policy whose move stands if none is better, or its name.
@@ -75,9 +82,7 @@ class SearchPolicy(GuidedPolicy):
         self.turns = checked_integer("turns", turns, 1)
         if self.turns % 2:
             raise ValueError(f"turns={turns!r} is not allowed; both players get equally many, so it is an even number")
-        if not confidence >= 0:
-            raise ValueError(f"confidence={confidence!r} is not allowed; it is 0 or more")
-        self.confidence = confidence
+        self.confidence = checked_number("confidence", confidence, 0)
         self._guide, self._rollout = make_policy(prior), make_policy(rollout)
         if isinstance(self._rollout, SeededPolicy):
             raise ValueError(f"rollout={policy_name(rollout)!r} is not allowed; rollouts take no random choices")
@@ -173,9 +178,10 @@ class SearchPolicy(GuidedPolicy):
             place = np.arange(order.size) - (np.cumsum(counts) - counts)[game]
             kept[order] = (place < np.ceil(counts[game] / SHRINK)) | is_prior[order]
         mean = total / tries
-        error = np.sqrt(np.maximum(squares / tries - mean**2, 0) / tries)
-        surplus = np.where(is_prior, 0.0, mean - self.confidence * error)
-        surplus[~kept] = -np.inf
+        variance = np.maximum(squares - tries * mean**2, 0) / np.maximum(tries - 1, 1)
+        doubt = np.sqrt(variance / tries) * np.maximum(ENOUGH_WORLDS / tries, 1)
+        surplus = np.where(is_prior, NOTHING, mean - self.confidence * doubt)
+        surplus[~kept | ((tries < 2) & ~is_prior)] = -np.inf
         last = np.cumsum(candidates.sum(axis=1)) - 1
         shares, values = np.zeros(candidates.shape), np.full(candidates.shape, np.nan)
         shares[candidates], values[candidates] = tries, worth / tries

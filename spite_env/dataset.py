@@ -54,7 +54,7 @@ from spite_env.game import Game
 from spite_env.observation import ObservationTable
 from spite_env.record import Record, read_records
 from spite_env.rewards import check_reward, rewards_of
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_number
 from spite_env.state import NO_WINNER, Index
 from spite_env.verify import Judge
 
@@ -163,8 +163,7 @@ def from_records(
         OSError: the file can't be read.
     """
     check_reward(reward)
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma={gamma!r} is not allowed; it is a number from 0 to 1")
+    checked_number("gamma", gamma, 0, 1)
     stream = iter(read_records(records) if isinstance(records, (str, os.PathLike)) else records)
     judge = Judge(one_variant=True)
     parts: list[dict[str, NDArray[Any]]] = []

@@ -239,6 +239,19 @@ def checked_integer(name: str, value: Any, least: int, most: int | None = None, 
     return number
 
 
+def checked_number(name: str, value: Any, least: float, most: float | None = None) -> float:
+    """Return a finite number (no bool) as it is.
+
+    Raises:
+        ValueError: something else, or out of range; the message says what is allowed.
+    """
+    known = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not known or not least <= value <= (np.finfo(float).max if most is None else most):
+        limit = "on, and finite" if most is None else f"to {most}"
+        raise ValueError(f"{name}={value!r} is not allowed; it is a number from {least} {limit}")
+    return value
+
+
 def _range(least: int, most: int | None) -> str:
     return f"an integer of {least} or more" if most is None else f"an integer from {least} to {most}"
 

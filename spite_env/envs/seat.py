@@ -22,7 +22,7 @@ from spite_env.curriculum import Dealer
 from spite_env.game import Game
 from spite_env.policies import Policy, PriorityPolicy, is_legal, make_policy, move, policy_name
 from spite_env.rewards import check_reward, rewards
-from spite_env.rules import Rules, checked_rules
+from spite_env.rules import Rules, checked_number, checked_rules
 from spite_env.state import NO_WINNER, Index
 
 #: A policy, its name, or pairs of those and weights: each game's opponent is drawn by the weights.
@@ -81,11 +81,9 @@ class SeatSettings:
             raise ValueError(f"seat={self.seat!r} is not allowed; it is 0, 1 or 'random'")
         if self.illegal not in ("lose", "raise"):
             raise ValueError(f"illegal={self.illegal!r} is not allowed; it is 'lose' or 'raise'")
-        for name, most in (("shaping", np.finfo(float).max), ("gamma", 1), ("card_reward", np.finfo(float).max)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or not 0 <= value <= most:
-                limit = "to 1" if most == 1 else "on, and finite"
-                raise ValueError(f"{name}={value!r} is not allowed; it is a number from 0 {limit}")
+        checked_number("shaping", self.shaping, 0)
+        checked_number("gamma", self.gamma, 0, 1)
+        checked_number("card_reward", self.card_reward, 0)
 
 
 class SeatGames:
