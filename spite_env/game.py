@@ -188,6 +188,7 @@ class Game:
         stacked = cls.__new__(cls)
         state = State.stacked([batch.state for batch in batches])
         stacked._attach(first.rules, state, first.actions, first.observation, autoreset=False, compiled=first.compiled)
+        stacked._clear_result(np.flatnonzero(~state.over))  # what autoreset leaves to be read
         return stacked
 
     # What a game shows

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import SHORT_MATCH, Players, legal_texts, played_games, snapshot, start
+from helpers import SHORT_MATCH, Players, lay, legal_texts, played_games, snapshot, start
 from spite_env import Game, Rules
 from spite_env.arena import duel
 from spite_env.information import InformationSets
@@ -226,6 +226,16 @@ def test_stacked_games_go_on_as_they_would_alone() -> None:
             part.step(actions[first : first + part.num_games])
     alone = [snapshot(part, number) for part in parts for number in range(part.num_games)]
     assert [snapshot(stacked, number) for number in range(7)] == alone
+
+
+def test_stacked_games_do_not_show_the_result_of_the_game_before() -> None:
+    ended = Game.from_positions(Rules(), [lay(Rules(), payoff="A")] * 2, autoreset=True)
+    ended.step([ended.actions.parse("payoff>center0")], [0])
+    assert ended.terminated[0]
+    stacked = Game.stacked([ended, ended])
+    assert not stacked.terminated.any()
+    assert stacked.winner.tolist() == [-1] * 4
+    assert not stacked.points.any()
 
 
 # -- what is thought ---------------------------------------------------------------------------------------------------
