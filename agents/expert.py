@@ -7,6 +7,7 @@ Where no play is worth it, it discards.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from spite_env.acceleration import runs_compiled
 from spite_env.actions import ActionTable
 from spite_env.observation import ObservationTable
 from spite_env.policies import Actions, Mask
-from spite_env.rules import Rules
+from spite_env.rules import Rules, checked_integer, checked_number
 
 Array = NDArray[Any]
 
@@ -33,13 +34,19 @@ WIDTH = 256
 #: What a position in which the pay-off card fits is worth, and what each king takes from that.
 GOAL, GOAL_KING = 1 << 28, 1 << 16
 
+#: The most that a weight may be, so that whatever they add up to stays far below GOAL.
+LARGEST_WEIGHT = 100_000
+
 # Sets of ranks are words with four bits a rank: as a hand has them, which counts its cards there (up to 15).
 _LOW_BITS = np.uint64(0x1111_1111_1111)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What the policy values, in arbitrary units; the defaults were found by duels.
+    """What the policy values, in arbitrary units, none beyond ``LARGEST_WEIGHT``; the defaults were found by duels.
+
+    Raises:
+        ValueError: a weight that can't be one; the message names it.
 
     Attributes:
         hand_card: A card left in the hand when the turn's plays end.
@@ -82,6 +89,22 @@ class Weights:
     keep_needed: int = -30
     duplicate: int = 50
     discard_king: int = -500
+
+    def __post_init__(self) -> None:
+        checked_number("short_stock", self.short_stock, 0, 1)
+        for field in dataclasses.fields(self):
+            if field.name != "short_stock":
+                weight = _checked_weight(field.name, getattr(self, field.name), field.default)
+                object.__setattr__(self, field.name, weight)
+
+
+def _checked_weight(name: str, value: Any, default: Any) -> Any:
+    """Return a weight as a plain integer or a tuple of them, as the default is."""
+    if not isinstance(default, tuple):
+        return checked_integer(name, value, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    if not isinstance(value, tuple) or not value or (name != "opponent_gap" and len(value) != len(default)):
+        raise ValueError(f"{name}={value!r} is not allowed; it is a tuple like {default}")
+    return tuple(checked_integer(name, number, -LARGEST_WEIGHT, LARGEST_WEIGHT) for number in value)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.expert import ExpertPolicy, Weights
+from agents.expert import LARGEST_WEIGHT, ExpertPolicy, Weights
 from agents.playout import PlayoutPolicy
 from helpers import ALL_PRESETS, SHORT_MATCH, any_rules, lay, over, played_games, random_position
 from spite_env import Game, Rules, acceleration
@@ -45,9 +45,23 @@ OTHER_WEIGHTS = Weights(
     discard_king=90,
 )
 
+#: As far as weights may go.
+LARGEST_WEIGHTS = Weights(
+    hand_card=LARGEST_WEIGHT,
+    short_stock_hand_card=-LARGEST_WEIGHT,
+    empty_hand=LARGEST_WEIGHT,
+    opponent_gap=(LARGEST_WEIGHT, -LARGEST_WEIGHT),
+    king=-LARGEST_WEIGHT,
+    most_kings=LARGEST_WEIGHT,
+    down=(LARGEST_WEIGHT, LARGEST_WEIGHT),
+    bury=(-LARGEST_WEIGHT, -LARGEST_WEIGHT),
+    discard_king=LARGEST_WEIGHT,
+)
+
 POLICIES: dict[str, Callable[[], Planner]] = {
     "expert": ExpertPolicy,
     "expert with other weights": lambda: ExpertPolicy(OTHER_WEIGHTS),
+    "expert with the largest weights": lambda: ExpertPolicy(LARGEST_WEIGHTS),
     "playout": PlayoutPolicy,
 }
 EVERY_POLICY = pytest.mark.parametrize("make", POLICIES.values(), ids=POLICIES)

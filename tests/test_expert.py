@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from agents.expert import LARGEST_WEIGHT, Weights
 from helpers import (
     ALL_PRESETS,
     SHORT_MATCH,
@@ -184,6 +185,30 @@ def test_it_ends_a_turn_that_it_must_end() -> None:
 
 
 # -- how well it plays -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hand_card", LARGEST_WEIGHT + 1),
+        ("king", -LARGEST_WEIGHT - 1),
+        ("same", 1.5),
+        ("most_kings", True),
+        ("opponent_gap", ()),
+        ("opponent_gap", (1, 2.5)),
+        ("opponent_gap", 7),
+        ("down", (1,)),
+        ("short_stock", np.nan),
+        ("short_stock", 1.5),
+    ],
+)
+def test_impossible_weights_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{name}=.* is not allowed; it is "):
+        Weights(**{name: value})
+
+
+def test_weights_are_plain_integers() -> None:
+    assert type(Weights(king=np.int16(-240)).king) is int
 
 
 @pytest.mark.parametrize("preset", ["g4a", "classic"])
