@@ -28,7 +28,8 @@ CHEAP = {"prior": "playout", "rollout": "playout"}
 
 
 def ready(rules: Rules, num_games: int, seed: int = 0, **arguments: Any) -> SearchPolicy:
-    policy = SearchPolicy(**{"rollouts": 32, **CHEAP, **arguments})
+    """Return a search whose rollouts decide, few though they are."""
+    policy = SearchPolicy(**{"rollouts": 32, "confidence": 0, **CHEAP, **arguments})
     policy.reset(rules, num_games, seed)
     return policy
 
@@ -110,6 +111,23 @@ def test_the_more_confident_it_must_be_the_more_often_the_move_of_the_prior_stan
     assert changed[0] > changed[1] > changed[2]
 
 
+def test_few_rollouts_seldom_overrule_the_prior() -> None:
+    game = played_games(Rules(), 200, seed=5, most=100)
+    prior = playouts(game)
+    searches = [ready(Rules(), 200, rollouts=rollouts, confidence=1) for rollouts in (1, 16, 256)]
+    shares = [np.mean(choices(search, game) != prior) for search in searches]
+    assert shares[0] < 0.03
+    assert shares[1] < 0.06
+    assert shares[2] > 0.1
+
+
+def test_moves_of_equal_worth_leave_the_move_to_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = played_games(Rules(), 50, seed=5, most=100)
+    noise = np.random.default_rng(0)
+    monkeypatch.setattr(SearchPolicy, "_play_out", lambda _, rows, *__: 0.3 + 1e-16 * noise.random(rows.num_games))
+    assert choices(ready(Rules(), 50), game).tolist() == playouts(game).tolist()
+
+
 def test_it_wins_against_greedy() -> None:
     result = duel(SearchPolicy(16, **CHEAP), "greedy", Rules(payoff_size=2), games=60, seed=4)
     assert result.wins > result.losses + 10
@@ -137,6 +155,9 @@ def test_a_bar_shows_up_in_long_moves_alone(capsys: pytest.CaptureFixture[str]) 
         ("turns", 3),
         ("confidence", -1.0),
         ("confidence", np.nan),
+        ("confidence", np.inf),
+        ("confidence", True),
+        ("confidence", "high"),
     ],
 )
 def test_impossible_arguments_are_refused(name: str, value: Any) -> None:
