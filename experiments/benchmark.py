@@ -20,7 +20,7 @@ import numpy as np
 
 from experiments import peers, players
 from experiments.measuring import Player, Remote, Subject, UnavailableError, measure, pin_to_one_core, timed
-from experiments.options import from_on
+from experiments.options import destination, from_on
 from experiments.reporting import machine, write_results
 from spite_env.heatmap import check_matplotlib
 
@@ -131,7 +131,7 @@ def main() -> None:
     )
     parser.add_argument("--peers", default=".venv-peers/bin/python", help="a Python that has the other libraries")
     parser.add_argument(
-        "--out", type=Path, default=Path("runs/benchmark"), help="where the files go, without an ending"
+        "--out", type=destination, default="runs/benchmark", help="where the files go, without an ending"
     )
     options = parser.parse_args()
     check_matplotlib()

@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments import players
 from experiments.measuring import ROOT, Remote, UnavailableError, measure, pin_to_one_core
-from experiments.options import from_on
+from experiments.options import destination, from_on
 from experiments.reporting import machine, write_results
 
 SUBJECTS = ("core, batch 1", "core, batch 256", "core, batch 4096", "AEC raw_env", "Gymnasium, batch 1024")
@@ -84,7 +84,9 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=from_on(1e-6), default=0.5, help="about how long each subject plays in each turn"
     )
-    parser.add_argument("--out", default="runs/compare_revisions", help="where the .json and .md files go")
+    parser.add_argument(
+        "--out", type=destination, default="runs/compare_revisions", help="where the .json and .md files go"
+    )
     options = parser.parse_args()
     if not options.base:
         parser.error("which revision to compare with? make bench-compare BASE=main, or BASE=v0.1.0 HEAD=main")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import torch
 from torch import nn
 
 from agents.network import About, Network, NetworkPolicy
-from experiments.options import from_on
+from experiments.options import destination, even_from_on, policy, seed
 from experiments.ppo_selfplay import Agent, Args
 from experiments.reporting import write_duels
 from spite_env import Rules
@@ -59,34 +60,45 @@ def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
     return agent.export(), {key: state[key] for key in notes} | {"settings": settings}
 
 
+def from_model(args: argparse.Namespace) -> tuple[Network, dict[str, Any]]:
+    """Return the policy in a model of Stable-Baselines3, and what is known of its training.
+
+    Raises:
+        ValueError: the file holds something else, or a network of other games.
+    """
+    from sb3_contrib import MaskablePPO
+
+    model = MaskablePPO.load(args.source, device="cpu")
+    notes = args.source.with_name("config.json")
+    commands = [json.loads(notes.read_text())["machine"]["command"]] if notes.is_file() else []
+    training = {"decisions": int(model.num_timesteps), "settings": {"seed": model.seed}, "commands": commands}
+    return from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth), training
+
+
 def main(arguments: Sequence[str] | None = None) -> Network:
     """Export, duel, and write down where the weights come from; return the network as it was written."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="checkpoint (.pt) of ppo_selfplay.py, or model (.zip) of MaskablePPO")
-    parser.add_argument("target", type=Path, help="file of weights to write (.npz)")
+    parser.add_argument("target", type=destination, help="file of weights to write (.npz)")
     parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="default float16")
     parser.add_argument("--rules", default="g4a", help="preset of a .zip's rules (default g4a)")
     parser.add_argument("--encoding", default="onehot", help="encoding of a .zip's observations (default onehot)")
     parser.add_argument("--side-depth", type=int, default=3, help="side-pile cards that these show (default 3)")
-    parser.add_argument("--against", nargs="+", default=["greedy"], help="policies to duel with (default greedy)")
-    parser.add_argument("--games", type=from_on(2), default=4000, help="games of each duel (default 4000)")
-    parser.add_argument("--seed", type=int, default=3_000_000, help="seed of the duels (default 3000000)")
+    parser.add_argument(
+        "--against", nargs="+", type=policy, default=["greedy"], help="policies to duel with (default greedy)"
+    )
+    parser.add_argument("--games", type=even_from_on(2), default=4000, help="games of each duel (default 4000)")
+    parser.add_argument("--seed", type=seed, default=3_000_000, help="seed of the duels (default 3000000)")
     args = parser.parse_args(arguments)
     for path, suffixes in ((args.source, (".pt", ".zip")), (args.target, (".npz",))):
         if path.suffix not in suffixes:
             parser.error(f"{path} should end in {' or '.join(suffixes)}")
     if not args.source.is_file():
         parser.error(f"there is no file {args.source}")
-    if args.source.suffix == ".pt":
-        network, training = from_checkpoint(args.source)
-    else:
-        from sb3_contrib import MaskablePPO
-
-        model = MaskablePPO.load(args.source, device="cpu")
-        network = from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth)
-        training = {"decisions": int(model.num_timesteps), "settings": {"seed": model.seed}}
-        notes = args.source.with_name("config.json")
-        training["commands"] = [json.loads(notes.read_text())["machine"]["command"]] if notes.is_file() else []
+    try:
+        network, training = from_checkpoint(args.source) if args.source.suffix == ".pt" else from_model(args)
+    except (OSError, ValueError, RuntimeError, pickle.UnpicklingError) as error:
+        parser.error(f"{args.source} can't be exported: {error}")
     network.save(args.target, args.dtype)
     written = Network.load(args.target)
     results = [

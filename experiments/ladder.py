@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 from agents import AGENTS
-from experiments.options import from_on
+from experiments.options import destination, from_on, policy, seed
 from experiments.reporting import machine, write_results
 from spite_env import Rules
 from spite_env.arena import DuelResult
@@ -25,12 +25,9 @@ BUILT_IN = (*POLICIES, *AGENTS)
 #: Agents that think long: their duels have fewer games.
 SLOW = ("search",)
 
-RESULTS = Path("runs/ladder")
-
 
 def play(agents: list[str], pairs: int, slow_pairs: int, seed: int, workers: int, results: Path) -> TournamentResult:
     """Return the result of the tournament."""
-    results.parent.mkdir(parents=True, exist_ok=True)
     return tournament(
         agents,
         Rules(),
@@ -67,18 +64,22 @@ def main() -> None:
     """Play, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "agents", nargs="*", metavar="AGENT", default=list(BUILT_IN), help="default: all that are built in"
+        "agents", nargs="*", type=policy, metavar="AGENT", default=list(BUILT_IN), help="default: all that are built in"
     )
     parser.add_argument("--pairs", type=from_on(1), default=2000, help="pairs of games of each two agents")
     parser.add_argument("--slow-pairs", type=from_on(1), default=200, help=f"the same where {' or '.join(SLOW)} plays")
     parser.add_argument("--quick", action="store_true", help="a few pairs each, to see that everything works")
-    parser.add_argument("--seed", type=int, default=3_000_000)
+    parser.add_argument("--seed", type=seed, default=3_000_000)
     parser.add_argument("--workers", type=from_on(1), default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--results", type=Path, default=Path("runs/ladder.jsonl"), help="what has been played so far")
+    parser.add_argument("--results", type=destination, default="runs/ladder.jsonl", help="what has been played so far")
     parser.add_argument("--resume", action="store_true", help="don't play again what is in there")
-    parser.add_argument("--heatmap", type=Path, metavar="FILE.png", help="draw the margins, too")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="where the table goes, without an ending")
+    parser.add_argument("--heatmap", type=destination, metavar="FILE.png", help="draw the margins, too")
+    parser.add_argument(
+        "--out", type=destination, default="runs/ladder", help="where the table goes, without an ending"
+    )
     options = parser.parse_args()
+    if len(set(options.agents)) < max(len(options.agents), 2):
+        parser.error(f"{' '.join(options.agents)} can't play one another; give two agents or more, each once")
     if options.quick:
         options.pairs, options.slow_pairs = 20, 2
 

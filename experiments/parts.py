@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from experiments.measuring import pin_to_one_core
-from experiments.options import from_on
+from experiments.options import destination, from_on
 from experiments.players import CorePlayer
 from experiments.reporting import machine, write_results
 from spite_env import Rules, random_legal_actions
@@ -64,7 +64,9 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=from_on(1e-6), default=0.5, help="of each batch and repeat (default: %(default)s)"
     )
-    parser.add_argument("--out", default="runs/parts", help="where the .md and .json files go (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=destination, default="runs/parts", help="where the .md and .json files go (default: %(default)s)"
+    )
     options = parser.parse_args()
     pin_to_one_core()
     ways = {f"batch {batch}, NumPy": (batch, False) for batch in BATCHES}

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from agents import AGENTS
-from experiments.options import from_on
+from experiments.options import destination, from_on, policy, seed
 from experiments.reporting import machine, write_results
 from spite_env import Game, Rules
 from spite_env.policies import POLICIES, Policy, decide, make_policy, policy_name
+from spite_env.rules import checked_integer
 
 POSITIONS = Path(__file__).with_name("solved_positions.jsonl")
 
@@ -63,7 +64,11 @@ def score(policy: str | Policy, solved: Solved, copies: int = 1, seed: int = 0) 
     """Return the share of copies of a position in which a policy chooses one of the best moves.
 
     A policy that refuses to play a position's variant of the game doesn't solve it.
+
+    Raises:
+        ValueError: an impossible seed.
     """
+    checked_integer("seed", seed, 0, 2**64 - 1)
     game = solved.game(copies)
     player = make_policy(policy)
     try:
@@ -77,12 +82,14 @@ def score(policy: str | Policy, solved: Solved, copies: int = 1, seed: int = 0) 
 def main() -> None:
     """Score agents and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--agents", nargs="+", default=[*POLICIES, *AGENTS], help="names (default: all built-in ones)")
+    parser.add_argument(
+        "--agents", nargs="+", type=policy, default=[*POLICIES, *AGENTS], help="names (default: all built-in ones)"
+    )
     parser.add_argument(
         "--copies", type=from_on(1), default=200, help="games that start in a position (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the agents' random choices (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("runs/solved"))
+    parser.add_argument("--seed", type=seed, default=0, help="of the agents' random choices (default: %(default)s)")
+    parser.add_argument("--out", type=destination, default="runs/solved")
     options = parser.parse_args()
     positions = load()
     kinds = {proof: f"{doc} ({sum(solved.proof == proof for solved in positions)})" for proof, doc in PROOFS.items()}

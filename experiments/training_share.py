@@ -20,7 +20,7 @@ import torch
 from sb3_contrib import MaskablePPO
 
 from experiments import ppo_selfplay
-from experiments.options import from_on
+from experiments.options import destination, from_on
 from experiments.reporting import machine, write_results
 from experiments.train_ppo import Settings
 from spite_env.envs.sb3 import SpiteVecEnv
@@ -97,7 +97,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=from_on(1), default=5)
     parser.add_argument("--rollouts", type=from_on(1), default=3, help="rollouts a repeat")
-    parser.add_argument("--out", default="runs/training_share", help="where the .json and .md files go")
+    parser.add_argument(
+        "--out", type=destination, default="runs/training_share", help="where the .json and .md files go"
+    )
     options = parser.parse_args()
     rows, taken = [], {}
     for name, make in {"MaskablePPO": sb3, "ppo_selfplay.py": selfplay}.items():

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 
 from spite_env import __version__
 from spite_env.arena import ON_ERROR, duel
@@ -212,6 +213,9 @@ def _tournament(options: argparse.Namespace) -> int:
     console = None if options.json else make_console()
     if options.heatmap is not None:
         check_matplotlib()
+    for path in filter(None, (options.csv, options.heatmap)):
+        if not Path(path).absolute().parent.is_dir():
+            raise ValueError(f"{path} can't be written: there is no folder {Path(path).parent}")
     shared = ("games", "seed", "on_error", "time_limit", "workers", "ray")
     result = tournament(
         options.policies,

@@ -229,18 +229,46 @@ def test_a_missing_or_unknown_base(
     assert message in capsys.readouterr().err
 
 
+LEAST = {"benchmark": "--seconds", "ladder": "--pairs", "parts": "--repeats", "solved": "--copies"}
+
+
 @pytest.mark.parametrize(
-    ("name", "option"),
-    [("benchmark", "--seconds"), ("ladder", "--pairs"), ("parts", "--repeats"), ("solved", "--copies")],
+    ("name", "words", "message"),
+    [
+        *(
+            (name, f"{option} {wrong}", f"{option}: '{wrong}'")
+            for name, option in LEAST.items()
+            for wrong in ("0", "nan")
+        ),
+        ("parts", "--seconds inf", "--seconds: 'inf' is not allowed; it is 1e-06 or more"),
+        ("parts", "--out {file}/x", "can't be written"),
+        ("solved", "--out {folder}", "is a folder; a file is asked for"),
+        ("solved", "--agents random nobody", "unknown policy 'nobody'"),
+        ("solved", "--seed -1", "--seed: '-1' is not allowed; it is 0 or more"),
+        ("solved", f"--seed {2**63}", "is not allowed; it is less than"),
+        ("ladder", "greedy nobody --results {file}", "unknown policy 'nobody'"),
+        ("ladder", "greedy greedy --results {file}", "greedy greedy can't play one another"),
+        ("ladder", "greedy random --seed -1 --results {file}", "--seed: '-1' is not allowed"),
+        ("ablation_start", "--games 3", "--games: '3' is not allowed; it is an even number"),
+        ("ablation_start", "--short 99", "payoff_size=99"),
+    ],
 )
-def test_options_out_of_range_are_refused(
-    name: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_done_is_refused_before_anything_is_played(
+    name: str,
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if name == "ladder":
-        pytest.importorskip("choix")
+    for needed in {"ladder": ["choix"], "ablation_start": ["sb3_contrib"]}.get(name, []):
+        pytest.importorskip(needed)
     script = import_module(f"experiments.{name}")
-    for wrong in ("0", "-3", "nan", "some"):
-        monkeypatch.setattr(sys, "argv", ["script", option, wrong])
-        with pytest.raises(SystemExit, match="2"):
-            script.main()
-        assert re.search(rf"{option}: '{wrong}' is not allowed; it is \S+ or more", capsys.readouterr().err)
+    file = tmp_path / "file"
+    file.write_text("hours of play")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["script", *words.format(file=file, folder=tmp_path).split()])
+    with pytest.raises(SystemExit, match="2"):
+        script.main()
+    assert message in capsys.readouterr().err
+    assert file.read_text() == "hours of play"

@@ -279,6 +279,31 @@ def test_an_exported_sb3_model_has_the_same_probabilities(activation: str, tmp_p
         assert "seed 0" in target.with_suffix(".md").read_text()
 
 
+@pytest.mark.parametrize("suffix", ["pt", "zip"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--games 3", "--games: '3' is not allowed"),
+        ("--against nobody", "unknown policy 'nobody'"),
+        ("--games 4", "source.{suffix} can't be exported"),
+    ],
+)
+def test_an_export_that_cannot_be_leaves_the_file_as_it_was(
+    options: str, message: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sb3_contrib")
+    pytest.importorskip("tyro")
+    from experiments.export import main
+
+    source, target = tmp_path / f"source.{suffix}", tmp_path / "target.npz"
+    source.write_text("damaged")
+    target.write_text("weights")
+    with pytest.raises(SystemExit, match="2"):
+        main([str(source), str(target), *options.split()])
+    assert message.format(suffix=suffix) in capsys.readouterr().err
+    assert target.read_text() == "weights"
+
+
 def trained(tmp_path: Path, *options: str) -> NDArray[Any]:
     """Train as quickly as can be, and return the weights."""
     pytest.importorskip("tyro")
@@ -319,17 +344,16 @@ def test_training_repeats_resumes_and_exports(tmp_path: Path, capsys: pytest.Cap
     told = (tmp_path / "out.md").read_text()
     assert told in capsys.readouterr().out
     assert "7,168 decisions, seed 1, 0 minutes, by `python" in told
+    torch.save({"agent": 1}, tmp_path / "other.pt")
     for arguments, message in (
         (["none.pt", "out.npz"], "there is no file none.pt"),
         (["model.bin", "out.npz"], "model.bin should end in .pt or .zip"),
         ([str(tmp_path / "one" / "checkpoint.pt"), "out.zip"], "out.zip should end in .npz"),
+        ([str(tmp_path / "other.pt"), str(tmp_path / "out.npz")], "other.pt is no checkpoint"),
     ):
         with pytest.raises(SystemExit):
             main(arguments)
         assert message in capsys.readouterr().err
-    torch.save({"agent": 1}, tmp_path / "other.pt")
-    with pytest.raises(ValueError, match=r"other.pt is no checkpoint"):
-        main([str(tmp_path / "other.pt"), str(tmp_path / "out.npz")])
 
 
 def test_imitation_learns_what_the_teacher_does(tmp_path: Path) -> None:

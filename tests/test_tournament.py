@@ -303,6 +303,17 @@ def test_the_command_writes_what_it_is_asked_for(tmp_path: Path, capsys: pytest.
     assert [cell["players"] for cell in result["duels"]] == cells
 
 
+@pytest.mark.parametrize("option", ["--csv", "--heatmap"])
+def test_a_folder_that_is_missing_is_named_before_anything_is_played(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    words = ["tournament", *THREE, "--rules", "mini", "--json", "--results", str(tmp_path / "a")]
+    assert main([*words, option, str(tmp_path / "none" / "x.png")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("missing", "extra"), [("matplotlib.figure", "render"), ("rich.console", "arena")])
 def test_what_is_missing_is_named_before_anything_is_played(
     missing: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
