@@ -2,6 +2,7 @@
 
     python experiments/export.py runs/mine/checkpoint.pt agents/network.npz     # of experiments/ppo_selfplay.py
     python experiments/export.py runs/train/model.zip mine.npz --rules g4a      # a MaskablePPO of Stable-Baselines3
+    python experiments/export.py mine.npz mine.npz --against expert             # duels anew, of weights once exported
 
 The weights are written as float16 (``--dtype float32`` keeps them as they are): the probabilities of actions then
 differ by less than 0.001 or so. Beside them, in a ``.md`` and a ``.json``, stand the command and the settings of the
@@ -75,10 +76,22 @@ def from_model(args: argparse.Namespace) -> tuple[Network, dict[str, Any]]:
     return from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth), training
 
 
+def from_weights(path: Path) -> tuple[Network, dict[str, Any]]:
+    """Return the network of a file of weights, and the notes on its training that stand beside it.
+
+    Raises:
+        ValueError: the file holds something else.
+        OSError: there are no notes.
+    """
+    return Network.load(path), json.loads(path.with_suffix(".json").read_text())["training"]
+
+
 def main(arguments: Sequence[str] | None = None) -> Network:
     """Export, duel, and write down where the weights come from; return the network as it was written."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path, help="checkpoint (.pt) of ppo_selfplay.py, or model (.zip) of MaskablePPO")
+    parser.add_argument(
+        "source", type=Path, help="checkpoint (.pt) of ppo_selfplay.py, model (.zip) of MaskablePPO, or weights (.npz)"
+    )
     parser.add_argument("target", type=destination, help="file of weights to write (.npz)")
     parser.add_argument("--dtype", choices=["float16", "float32"], default="float16", help="default float16")
     parser.add_argument("--rules", default="g4a", help="preset of a .zip's rules (default g4a)")
@@ -90,13 +103,16 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     parser.add_argument("--games", type=even_from_on(2), default=4000, help="games of each duel (default 4000)")
     parser.add_argument("--seed", type=seed, default=3_000_000, help="seed of the duels (default 3000000)")
     args = parser.parse_args(arguments)
-    for path, suffixes in ((args.source, (".pt", ".zip")), (args.target, (".npz",))):
+    for path, suffixes in ((args.source, (".pt", ".zip", ".npz")), (args.target, (".npz",))):
         if path.suffix not in suffixes:
             parser.error(f"{path} should end in {' or '.join(suffixes)}")
     if not args.source.is_file():
         parser.error(f"there is no file {args.source}")
     try:
-        network, training = from_checkpoint(args.source) if args.source.suffix == ".pt" else from_model(args)
+        if args.source.suffix == ".zip":
+            network, training = from_model(args)
+        else:
+            network, training = {".pt": from_checkpoint, ".npz": from_weights}[args.source.suffix](args.source)
     except (OSError, ValueError, RuntimeError, pickle.UnpicklingError) as error:
         parser.error(f"{args.source} can't be exported: {error}")
     network.save(args.target, args.dtype)

@@ -278,6 +278,12 @@ def test_an_exported_sb3_model_has_the_same_probabilities(activation: str, tmp_p
         np.testing.assert_allclose(found, expected, atol=tolerance)
         assert "seed 0" in target.with_suffix(".md").read_text()
 
+    weights = target.read_bytes()
+    main([str(target), str(target), "--dtype", dtype, "--games", "6"])
+    assert target.read_bytes() == weights
+    assert "| 6 |" in target.with_suffix(".md").read_text()
+    assert "seed 0" in target.with_suffix(".md").read_text()
+
 
 @pytest.mark.parametrize("suffix", ["pt", "zip"])
 @pytest.mark.parametrize(
