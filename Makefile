@@ -17,7 +17,7 @@ demo: $(READY) ## train a small agent in minutes and duel it
 	$(BIN)/python experiments/train_ppo.py --preset demo
 	@echo "the model, the learning curve (curve.png) and the duels are in runs/demo"
 
-train: $(READY) ## train the strong agent
+train: $(READY) ## train an agent for longer
 	$(BIN)/python experiments/train_ppo.py --preset train
 
 # Several threads in each of several processes only get in one another's way.

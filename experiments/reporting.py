@@ -36,6 +36,8 @@ def machine() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    if "torch" in sys.modules:  # trainings round as the processor's instructions do
+        versions["torch"] += f" ({sys.modules['torch'].backends.cpu.get_cpu_capability()})"
     return {
         "command": " ".join(["python", *sys.argv]),
         "processor": _processor(),

@@ -1,7 +1,7 @@
 """Train a network with masked PPO, then duel it with random and greedy.
 
     python experiments/train_ppo.py --preset demo       # a few minutes on two cores
-    python experiments/train_ppo.py --preset train      # a quarter of an hour
+    python experiments/train_ppo.py --preset train      # 10 to 30 minutes
     python experiments/train_ppo.py --preset train --resume
 
 Random play never empties a pay-off pile before the stock runs out, so that nothing is won at first; and against a

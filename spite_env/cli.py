@@ -87,13 +87,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tournaments.set_defaults(run=_tournament)
 
     play = commands.add_parser("play", parents=[variant], help="play against a policy, here or in a browser")
-    play.add_argument("--against", metavar="POLICY", help="a name, or package.module:name (default: expert)")
+    play.add_argument(
+        "--against",
+        metavar="POLICY",
+        help="a name, or package.module:name (default: expert, or greedy without a checkout)",
+    )
     play.add_argument("--seed", type=int, help="determines the first game, or match (default: a random one)")
     play.add_argument("--match", action="store_true", help="play matches to 50 points instead of single games")
     play.add_argument("--games", type=int, metavar="N", help="stop after N games, or matches (default: when you leave)")
     play.add_argument("--seat", type=int, default=0, choices=(0, 1), help="yours (default: %(default)s)")
     play.add_argument("--records", metavar="FILE", help="append the record of every game to FILE")
-    play.add_argument("--hint", metavar="POLICY", help="who gives hints (default: expert)")
+    play.add_argument("--hint", metavar="POLICY", help="who gives hints (default: as for --against)")
     play.add_argument("--web", action="store_true", help="serve a page to play in, for this machine alone")
     play.add_argument("--port", type=int, metavar="N", help="the page's port; 0 takes a free one (default: 8000)")
     play.set_defaults(run=_play)

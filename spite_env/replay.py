@@ -294,11 +294,12 @@ def _evaluated(
     if evaluator is None:
         return frames
     side = Side(copy.deepcopy(make_policy(evaluator)), policy_name(evaluator))  # it may also be one of the players
+    (own,) = streams.combine(streams.seeds_for(seed, 1), 2**32 + 2).tolist()  # the players have 2**32 and 2**32 + 1
+    side.reset(rules, 1, own)
     if not hasattr(side.policy, "evaluation"):
         raise ValueError(
             f"policy {side.name!r} doesn't tell what it thinks; it would keep that in an attribute 'evaluation'"
         )
-    (own,) = streams.combine(streams.seeds_for(seed, 1), 2**32 + 2).tolist()  # the players have 2**32 and 2**32 + 1
 
     def with_evaluations() -> Iterator[Frame]:
         asked = 0

@@ -95,7 +95,7 @@ def make_console() -> Console:
     try:
         from rich.console import Console
     except ImportError as error:
-        raise ImportError("tables need rich: pip install 'spite_env[arena]' (or ask for JSON)") from error
+        raise ImportError("tables need rich: pip install 'spite_env[arena]' (or ask for JSON: --json)") from error
     return Console(highlight=False)
 
 

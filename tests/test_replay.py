@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from helpers import SHORT_MATCH, Players, lay, legal_texts, played_games, snapshot, start
 from spite_env import Game, Rules
@@ -344,6 +345,21 @@ def test_impossible_thoughts_are_refused(told: Evaluation) -> None:
     policy.evaluation = told  # type: ignore[attr-defined]
     with pytest.raises(PolicyError, match="'odd' tells impossible"):
         evaluation_of(policy, "odd", np.ones((1, 74), np.bool_))
+
+
+def test_who_tells_from_its_first_reset_on_may_evaluate() -> None:
+    class Late(RandomPolicy):
+        def reset(self, rules: Rules, num_games: int, seed: int) -> None:
+            super().reset(rules, num_games, seed)
+            self.evaluation: Evaluation | None = None
+
+        def act(self, *arguments: Any) -> NDArray[np.intp]:
+            chosen = super().act(*arguments)
+            self.evaluation = Evaluation("half", value=np.full(len(chosen), 0.5))
+            return chosen
+
+    frames = list(of_policies("random", "random", Rules.mini(), evaluator=Late()))
+    assert {frame.evaluation.value[0] for frame in frames if frame.evaluation is not None} == {0.5}
 
 
 def test_who_tells_nothing_has_no_evaluation() -> None:
