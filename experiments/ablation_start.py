@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.options import destination, even_from_on, from_on
+from experiments.options import destination, even, from_on
 from experiments.reporting import machine, write_results
 from experiments.train_ppo import Settings, train
 from spite_env import Rules
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=from_on(1), default=200_000, help="the learner's decisions in each training")
     parser.add_argument("--seeds", type=from_on(1), default=2, help="trainings of each variant")
-    parser.add_argument("--games", type=even_from_on(2), default=1000, help="games of each duel")
+    parser.add_argument("--games", type=even, default=1000, help="games of each duel")
     parser.add_argument("--short", type=from_on(1), default=5, help="size of the pay-off piles in the short game")
     parser.add_argument("--out", type=destination, default=RESULTS, help="where the table goes, without an ending")
     options = parser.parse_args()

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from agents.network import About, Network, NetworkPolicy
-from experiments.options import destination, even_from_on, policy, seed
+from experiments.options import destination, even, policy, seed
 from experiments.ppo_selfplay import Agent, Args
 from experiments.reporting import write_duels
 from spite_env import Rules
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     parser.add_argument(
         "--against", nargs="+", type=policy, default=["greedy"], help="policies to duel with (default greedy)"
     )
-    parser.add_argument("--games", type=even_from_on(2), default=4000, help="games of each duel (default 4000)")
+    parser.add_argument("--games", type=even, default=4000, help="games of each duel (default 4000)")
     parser.add_argument("--seed", type=seed, default=3_000_000, help="seed of the duels (default 3000000)")
     args = parser.parse_args(arguments)
     for path, suffixes in ((args.source, (".pt", ".zip", ".npz")), (args.target, (".npz",))):

@@ -32,15 +32,16 @@ def from_on(least: Number) -> Callable[[str], Number]:
     return parse
 
 
-def even_from_on(least: int) -> Callable[[str], int]:
-    """Return the same for even integers, like the number of a duel's games."""
+def even(text: str) -> int:
+    """Return an even number of 2 or more, like that of a duel's games.
 
-    def parse(text: str) -> int:
-        if (number := from_on(least)(text)) % 2:
-            raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it is an even number")
-        return number
-
-    return parse
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    number = from_on(2)(text)
+    if number % 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it is an even number")
+    return number
 
 
 def seed(text: str) -> int:
