@@ -236,9 +236,9 @@ LEAST = {"benchmark": "--seconds", "ladder": "--pairs", "parts": "--repeats", "s
     ("name", "words", "message"),
     [
         *(
-            (name, f"{option} {wrong}", f"{option}: '{wrong}'")
+            (name, f"{option} {wrong}", f"{option}: '{wrong}' is not allowed; it is ")
             for name, option in LEAST.items()
-            for wrong in ("0", "nan")
+            for wrong in ("0", "-3", "nan", "some")
         ),
         ("parts", "--seconds inf", "--seconds: 'inf' is not allowed; it is 1e-06 or more"),
         ("parts", "--out {file}/x", "can't be written"),

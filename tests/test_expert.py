@@ -184,9 +184,6 @@ def test_it_ends_a_turn_that_it_must_end() -> None:
     assert choice({"payoff": "9"}) == "end_turn"
 
 
-# -- how well it plays -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -209,6 +206,9 @@ def test_impossible_weights_are_refused(name: str, value: Any) -> None:
 
 def test_weights_are_plain_integers() -> None:
     assert type(Weights(king=np.int16(-240)).king) is int
+
+
+# -- how well it plays -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("preset", ["g4a", "classic"])

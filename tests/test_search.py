@@ -60,15 +60,13 @@ def test_it_is_legal_under_any_rules(rules: Rules, seed: int) -> None:
 
 
 @EVERY_VARIANT
-@pytest.mark.parametrize("policies", [{}, CHEAP], ids=["default", "cheap"])
+@pytest.mark.parametrize("policies", [{"prior": "expert", "rollout": "expert"}, CHEAP], ids=["default", "cheap"])
 def test_hidden_cards_and_shuffles_to_come_change_no_decision(rules: Rules, policies: dict[str, str]) -> None:
     game = played_games(rules, 20, seed=2, most=20 if rules.ranks == 3 else 100)
     other = InformationSets(game, np.arange(20)).sample(1, np.random.default_rng(0))
     assert any(game.position(number) != other.position(number) for number in range(20))
-    first, second = (SearchPolicy(32, **policies) for _ in range(2))
-    for policy in (first, second):
-        policy.reset(rules, 20, 0)
-    np.testing.assert_array_equal(choices(first, game), choices(second, other))
+    first, second = choices(ready(rules, 20, **policies), game), choices(ready(rules, 20, **policies), other)
+    np.testing.assert_array_equal(first, second)
 
 
 def test_a_decision_depends_on_the_seed_and_the_game_alone() -> None:
