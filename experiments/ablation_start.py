@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.options import destination, even, from_on
+from experiments.options import destination, even_number, from_on
 from experiments.reporting import machine, write_results
 from experiments.train_ppo import Settings, train
 from spite_env import Rules
@@ -33,7 +33,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "curriculum, shaping": {"shaping": 1.0, "card_reward": 0.0, "curriculum": True},
     "curriculum, card reward": {"shaping": 0.0, "card_reward": 0.05, "curriculum": True},
 }
-RESULTS = "runs/start_ablation"
 
 
 def judge(policy: ModelPolicy, name: str, games: int, short: int) -> list[DuelResult]:
@@ -70,9 +69,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=from_on(1), default=200_000, help="the learner's decisions in each training")
     parser.add_argument("--seeds", type=from_on(1), default=2, help="trainings of each variant")
-    parser.add_argument("--games", type=even, default=1000, help="games of each duel")
+    parser.add_argument("--games", type=even_number, default=1000, help="games of each duel")
     parser.add_argument("--short", type=from_on(1), default=5, help="size of the pay-off piles in the short game")
-    parser.add_argument("--out", type=destination, default=RESULTS, help="where the table goes, without an ending")
+    parser.add_argument(
+        "--out", type=destination, default="runs/start_ablation", help="where the table goes, without an ending"
+    )
     options = parser.parse_args()
     try:
         Rules(payoff_size=options.short)

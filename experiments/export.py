@@ -15,7 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import torch
 from torch import nn
 
 from agents.network import About, Network, NetworkPolicy
-from experiments.options import destination, even, policy, seed
+from experiments.options import destination, even_number, known_policy, seed_number
 from experiments.ppo_selfplay import Agent, Args
 from experiments.reporting import write_duels
 from spite_env import Rules
@@ -61,7 +62,7 @@ def from_checkpoint(path: Path) -> tuple[Network, dict[str, Any]]:
     return agent.export(), {key: state[key] for key in notes} | {"settings": settings}
 
 
-def from_model(args: argparse.Namespace) -> tuple[Network, dict[str, Any]]:
+def from_model(path: Path, preset: str, encoding: str, side_depth: int) -> tuple[Network, dict[str, Any]]:
     """Return the policy in a model of Stable-Baselines3, and what is known of its training.
 
     Raises:
@@ -69,11 +70,11 @@ def from_model(args: argparse.Namespace) -> tuple[Network, dict[str, Any]]:
     """
     from sb3_contrib import MaskablePPO
 
-    model = MaskablePPO.load(args.source, device="cpu")
-    notes = args.source.with_name("config.json")
+    model = MaskablePPO.load(path, device="cpu")
+    notes = path.with_name("config.json")
     commands = [json.loads(notes.read_text())["machine"]["command"]] if notes.is_file() else []
     training = {"decisions": int(model.num_timesteps), "settings": {"seed": model.seed}, "commands": commands}
-    return from_sb3(model, Rules.preset(args.rules), args.encoding, args.side_depth), training
+    return from_sb3(model, Rules.preset(preset), encoding, side_depth), training
 
 
 def from_weights(path: Path) -> tuple[Network, dict[str, Any]]:
@@ -98,21 +99,23 @@ def main(arguments: Sequence[str] | None = None) -> Network:
     parser.add_argument("--encoding", default="onehot", help="encoding of a .zip's observations (default onehot)")
     parser.add_argument("--side-depth", type=int, default=3, help="side-pile cards that these show (default 3)")
     parser.add_argument(
-        "--against", nargs="+", type=policy, default=["greedy"], help="policies to duel with (default greedy)"
+        "--against", nargs="+", type=known_policy, default=["greedy"], help="policies to duel with (default greedy)"
     )
-    parser.add_argument("--games", type=even, default=4000, help="games of each duel (default 4000)")
-    parser.add_argument("--seed", type=seed, default=3_000_000, help="seed of the duels (default 3000000)")
+    parser.add_argument("--games", type=even_number, default=4000, help="games of each duel (default 4000)")
+    parser.add_argument("--seed", type=seed_number, default=3_000_000, help="seed of the duels (default 3000000)")
     args = parser.parse_args(arguments)
-    for path, suffixes in ((args.source, (".pt", ".zip", ".npz")), (args.target, (".npz",))):
+    read: dict[str, Callable[[Path], tuple[Network, dict[str, Any]]]] = {
+        ".pt": from_checkpoint,
+        ".zip": partial(from_model, preset=args.rules, encoding=args.encoding, side_depth=args.side_depth),
+        ".npz": from_weights,
+    }
+    for path, suffixes in ((args.source, tuple(read)), (args.target, (".npz",))):
         if path.suffix not in suffixes:
             parser.error(f"{path} should end in {' or '.join(suffixes)}")
     if not args.source.is_file():
         parser.error(f"there is no file {args.source}")
     try:
-        if args.source.suffix == ".zip":
-            network, training = from_model(args)
-        else:
-            network, training = {".pt": from_checkpoint, ".npz": from_weights}[args.source.suffix](args.source)
+        network, training = read[args.source.suffix](args.source)
     except (OSError, ValueError, RuntimeError, pickle.UnpicklingError) as error:
         parser.error(f"{args.source} can't be exported: {error}")
     network.save(args.target, args.dtype)

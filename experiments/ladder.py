@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 from agents import AGENTS
-from experiments.options import destination, from_on, policy, seed
+from experiments.options import destination, from_on, known_policy, seed_number
 from experiments.reporting import machine, write_results
 from spite_env import Rules
 from spite_env.arena import DuelResult
@@ -64,12 +64,17 @@ def main() -> None:
     """Play, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "agents", nargs="*", type=policy, metavar="AGENT", default=list(BUILT_IN), help="default: all that are built in"
+        "agents",
+        nargs="*",
+        type=known_policy,
+        metavar="AGENT",
+        default=list(BUILT_IN),
+        help="default: all that are built in",
     )
     parser.add_argument("--pairs", type=from_on(1), default=2000, help="pairs of games of each two agents")
     parser.add_argument("--slow-pairs", type=from_on(1), default=200, help=f"the same where {' or '.join(SLOW)} plays")
     parser.add_argument("--quick", action="store_true", help="a few pairs each, to see that everything works")
-    parser.add_argument("--seed", type=seed, default=3_000_000)
+    parser.add_argument("--seed", type=seed_number, default=3_000_000)
     parser.add_argument("--workers", type=from_on(1), default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--results", type=destination, default="runs/ladder.jsonl", help="what has been played so far")
     parser.add_argument("--resume", action="store_true", help="don't play again what is in there")

@@ -32,7 +32,7 @@ def from_on(least: Number) -> Callable[[str], Number]:
     return parse
 
 
-def even(text: str) -> int:
+def even_number(text: str) -> int:
     """Return an even number of 2 or more, like that of a duel's games.
 
     Raises:
@@ -44,7 +44,7 @@ def even(text: str) -> int:
     return number
 
 
-def seed(text: str) -> int:
+def seed_number(text: str) -> int:
     """Return a seed, small enough that scripts may count on from it.
 
     Raises:
@@ -56,7 +56,7 @@ def seed(text: str) -> int:
     return number
 
 
-def policy(text: str) -> str:
+def known_policy(text: str) -> str:
     """Return the name of a policy that there is.
 
     Raises:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from agents import AGENTS
-from experiments.options import destination, from_on, policy, seed
+from experiments.options import destination, from_on, known_policy, seed_number
 from experiments.reporting import machine, write_results
 from spite_env import Game, Rules
 from spite_env.policies import POLICIES, Policy, decide, make_policy, policy_name
@@ -83,12 +83,18 @@ def main() -> None:
     """Score agents and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--agents", nargs="+", type=policy, default=[*POLICIES, *AGENTS], help="names (default: all built-in ones)"
+        "--agents",
+        nargs="+",
+        type=known_policy,
+        default=[*POLICIES, *AGENTS],
+        help="names (default: all built-in ones)",
     )
     parser.add_argument(
         "--copies", type=from_on(1), default=200, help="games that start in a position (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=seed, default=0, help="of the agents' random choices (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=seed_number, default=0, help="of the agents' random choices (default: %(default)s)"
+    )
     parser.add_argument("--out", type=destination, default="runs/solved")
     options = parser.parse_args()
     positions = load()
